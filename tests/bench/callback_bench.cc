@@ -45,6 +45,36 @@ void Empty(void*, uint32_t domain, uint32_t, const void* data) {
   Keep(data);
 }
 
+// The least that records one: it finds the thread's memory at either end, keeps the call's begin
+// where others can see it, and writes an event of our size into as much memory as a chunk of ours
+// has. It tests for nothing, and knows the driver's callback without a look.
+struct LeastRing {
+  std::atomic<uint64_t> open_since{0}, open_call{0}, committed{0};
+  uint64_t words[32768 + 8];
+};
+constinit thread_local LeastRing* t_least = nullptr;
+
+void Least(void*, uint32_t domain, uint32_t cbid, const void* data) {
+  if (domain != static_cast<uint32_t>(Domain::kRuntime)) return Keep(data);
+  const auto& call = *static_cast<const ApiCallbackData*>(data);
+  LeastRing& ring = *t_least;
+  const uint64_t now = agent::NowTicks();
+  if (call.site == Site::kEnter) {
+    ring.open_since.store(now, std::memory_order_relaxed);
+    ring.open_call.store(uint64_t{cbid} << 32 | call.correlation_id, std::memory_order_release);
+    return;
+  }
+  const uint64_t at = ring.committed.load(std::memory_order_relaxed);
+  uint64_t* const event = &ring.words[at % 32768];
+  event[0] = cbid;
+  event[1] = ring.open_since.load(std::memory_order_relaxed);
+  event[2] = now;
+  event[3] = call.correlation_id;
+  event[4] = static_cast<uint64_t>(*call.return_value);
+  ring.open_call.store(0, std::memory_order_relaxed);
+  ring.committed.store(at + 5, std::memory_order_release);
+}
+
 // One launch, as CUPTI reports it.
 void Launch(CallbackFunction callback, uint32_t correlation) {
   int result = 0;
@@ -94,9 +124,9 @@ int Main() {
 
   constexpr int kBatch = 1'000;  // a tenth of a millisecond: most see nobody else run
   RingReader reader(segment);
-  // Interleaved, so that both see the same machine.
-  std::vector<double> ours;
-  std::vector<double> floor;
+  t_least = new LeastRing;
+  // Interleaved, so that all see the same machine.
+  std::vector<double> ours, floor, least;
   for (int round = 0; round < 1'000; ++round) {
     const auto one = [&](CallbackFunction callback) {
       const double start = NowNs();
@@ -104,17 +134,20 @@ int Main() {
       return (NowNs() - start) / kBatch;
     };
     floor.push_back(one(&Empty));
+    least.push_back(one(&Least));
     ours.push_back(one(&agent::cupti::OnCallback));
     DropEverything(reader);
   }
-  std::ranges::sort(ours);
-  std::ranges::sort(floor);
+  for (std::vector<double>* const times : {&ours, &floor, &least}) std::ranges::sort(*times);
+  char note[80];
+  std::snprintf(note, sizeof(note), "the least that records it %.1f ns", least[least.size() / 2]);
   Print({.name = "launch callbacks, ENTER and EXIT with the nested driver call",
          .value = ours[ours.size() / 2],
          .unit = "ns",
          .floor_name = "empty callback and two clock readings",
          .floor = floor[floor.size() / 2],
-         .target = 100});
+         .target = 100,
+         .note = note});
   return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "agent/core/host_clock.h"
 #include "agent/core/writer.h"
 #include "agent/sources/cupti/cupti_broker.h"
+#include "agent/sources/cupti/cupti_resources.h"
 #include "agent/stacks/stack_capture.h"
 #include "proto/events.h"
 
@@ -24,7 +25,6 @@ namespace {
 using proto::ApiCallEvent;
 using proto::EventCallEvent;
 using proto::Loss;
-using proto::ResourceChange;
 using proto::ResourceEvent;
 
 using stacks::StackSite;
@@ -63,10 +63,14 @@ void AddOne(std::atomic<uint64_t>& counter) {
   counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
+int32_t StatusOf(const ApiCallbackData& data) {
+  return data.return_value == nullptr ? 0 : *data.return_value;
+}
+
 // Writes the call as one event once it returns.
 void EmitCall(ThreadState& thread, const ApiCallbackData& data, const Call& call,
               uint64_t start_ticks, uint64_t end_ticks) {
-  const int32_t status = data.return_value == nullptr ? 0 : *data.return_value;
+  const int32_t status = StatusOf(data);
   if (call.arguments == EventArguments::kNone) {
     return thread.Emit(ApiCallEvent{.start_ticks = start_ticks,
                                     .end_ticks = end_ticks,
@@ -104,36 +108,61 @@ void EmitCall(ThreadState& thread, const ApiCallbackData& data, const Call& call
   }
 }
 
-// The runtime's calls the driver's: of a pair we keep the outer one. A runtime call is never inside
-// another one, so it also mends a depth that a call left behind by longjmp has spoilt.
-bool IsOutermost(ThreadState& thread, Domain domain, Site site, uint32_t correlation) {
+// The depth inside of a call of the runtime's, which calls the driver's: of a pair we keep the
+// outer one.
+constexpr uint32_t kInsideRuntime = uint32_t{1} << 31;
+
+// A runtime call is never inside another one, so it also mends a depth that a call left behind by
+// longjmp has spoilt.
+[[gnu::always_inline]] inline bool IsOutermost(ThreadState& thread, Domain domain, Site site) {
+  if (domain == Domain::kRuntime) {
+    thread.api_depth = site == Site::kEnter ? kInsideRuntime : 0;
+    return true;
+  }
+  if (thread.api_depth >= kInsideRuntime) return false;
+  if (site == Site::kEnter) return thread.api_depth++ == 0;
+  return thread.api_depth != 0 && --thread.api_depth == 0;
+}
+
+// False: the call began before the epoch, and the thread's first one is still to come.
+bool IsOfEpoch(ThreadState& thread, Site site, uint32_t correlation) {
   const uint32_t epoch = g_callbacks.epoch.load(std::memory_order_relaxed);
   if (thread.api_epoch != epoch) [[unlikely]] {
     thread.CloseCall();
-    // This call began before the epoch: the thread's first one is still to come.
     if (site == Site::kExit) return false;
     thread.api_epoch = epoch;
     thread.api_depth = 0;
     NoteFirstCall(correlation);
   }
-  if (site == Site::kEnter) {
-    if (domain == Domain::kRuntime) thread.api_depth = 0;
-    return thread.api_depth++ == 0;
-  }
-  if (domain == Domain::kRuntime) thread.api_depth = 1;
-  return thread.api_depth != 0 && --thread.api_depth == 0;
+  return true;
 }
 
 // For what is waited for at a window's end (Drain::CompleteWindow), and what the process must leave
 // with CUPTI at its own (Drain::DeclareHeld). CUPTI makes no record of a launch that was refused or
 // put into a graph.
-void CountLaunch(ThreadState& thread, const ApiCallbackData& data, CallGroup group,
-                 uint64_t start_ticks) {
-  const bool was_refused = data.return_value != nullptr && *data.return_value != 0;
+[[gnu::always_inline]] inline void CountLaunch(ThreadState& thread, const ApiCallbackData& data,
+                                               CallGroup group, int32_t status,
+                                               uint64_t start_ticks) {
+  thread.last_correlation.store(data.correlation_id, std::memory_order_relaxed);
+  if (group != CallGroup::kLaunch && group != CallGroup::kGraphLaunch) return;
   const bool is_captured = thread.last_node_ticks >= start_ticks;
-  if (was_refused || is_captured) return;
+  if (status != 0 || is_captured) return;
   thread.last_launch.store(data.correlation_id, std::memory_order_relaxed);
   AddOne(group == CallGroup::kLaunch ? thread.launches : thread.graph_launches);
+}
+
+void EmitAndCount(ThreadState& thread, const ApiCallbackData& data, const Call& call,
+                  uint64_t start_ticks, uint64_t end_ticks) {
+  EmitCall(thread, data, call, start_ticks, end_ticks);
+  // Once for each refresh: a wake is a system call.
+  if (stacks::TakeModulesWanted()) [[unlikely]]
+    g_callbacks.buffers->Wake();
+  const bool is_launch = call.group == CallGroup::kLaunch || call.group == CallGroup::kGraphLaunch;
+  if (is_launch && data.correlation_id == 0 && g_callbacks.wants_correlation != nullptr &&
+      !g_callbacks.wants_correlation->exchange(true, std::memory_order_relaxed)) {
+    g_callbacks.buffers->Wake();
+  }
+  CountLaunch(thread, data, call.group, StatusOf(data), start_ticks);
 }
 
 void OnApiCall(Domain domain, uint32_t cbid, const ApiCallbackData& data) {
@@ -144,7 +173,10 @@ void OnApiCall(Domain domain, uint32_t cbid, const ApiCallbackData& data) {
     if (data.site == Site::kExit) ThreadStates::LoseWithoutWriter();
     return;
   }
-  if (!IsOutermost(*thread, domain, data.site, data.correlation_id)) return;
+  if (!IsOfEpoch(*thread, data.site, data.correlation_id) ||
+      !IsOutermost(*thread, domain, data.site)) {
+    return;
+  }
   const uint64_t now = NowTicks();
   const CallbackCost cost(*thread, now);
   if (data.site == Site::kEnter) {
@@ -156,124 +188,7 @@ void OnApiCall(Domain domain, uint32_t cbid, const ApiCallbackData& data) {
   const uint64_t start = thread->open_since();
   thread->CloseCall();
   if (thread->IsGuarded()) return thread->Lose(Loss::kNested);
-  EmitCall(*thread, data, call, start, now);
-  // Once for each refresh: a wake is a system call.
-  if (stacks::TakeModulesWanted()) [[unlikely]]
-    g_callbacks.buffers->Wake();
-  thread->last_correlation.store(data.correlation_id, std::memory_order_relaxed);
-  if (call.group == CallGroup::kLaunch || call.group == CallGroup::kGraphLaunch) {
-    if (data.correlation_id == 0 && g_callbacks.wants_correlation != nullptr &&
-        !g_callbacks.wants_correlation->exchange(true, std::memory_order_relaxed)) {
-      g_callbacks.buffers->Wake();
-    }
-    CountLaunch(*thread, data, call.group, start);
-  }
-}
-
-uint64_t Word(const void* handle) { return reinterpret_cast<uintptr_t>(handle); }
-
-uint32_t ContextIdOf(void* context) {
-  uint32_t id = 0;
-  if (context != nullptr) g_callbacks.api->GetContextId(context, &id);
-  return id;
-}
-uint32_t GraphIdOf(void* graph) {
-  uint32_t id = 0;
-  if (graph != nullptr && g_callbacks.api->GetGraphId != nullptr) {
-    g_callbacks.api->GetGraphId(graph, &id);
-  }
-  return id;
-}
-uint32_t GraphExecIdOf(void* exec) {
-  uint32_t id = 0;
-  if (exec != nullptr && g_callbacks.api->GetGraphExecId != nullptr) {
-    g_callbacks.api->GetGraphExecId(exec, &id);
-  }
-  return id;
-}
-uint64_t NodeIdOf(void* node) {
-  uint64_t id = 0;
-  if (node != nullptr && g_callbacks.api->GetGraphNodeId != nullptr) {
-    g_callbacks.api->GetGraphNodeId(node, &id);
-  }
-  return id;
-}
-
-// Fills in what the change is about; false for resources that are not recorded.
-bool DescribeGraph(ResourceCbid cbid, const GraphData& graph, ResourceEvent& event) {
-  switch (cbid) {
-    case ResourceCbid::kGraphCreated:
-    case ResourceCbid::kGraphDestroyStarting:
-    case ResourceCbid::kGraphCloned:
-      event.change = cbid == ResourceCbid::kGraphCreated  ? ResourceChange::kGraphCreated
-                     : cbid == ResourceCbid::kGraphCloned ? ResourceChange::kGraphCloned
-                                                          : ResourceChange::kGraphDestroyed;
-      event.handle = Word(graph.graph);
-      event.id = GraphIdOf(graph.graph);
-      if (cbid == ResourceCbid::kGraphCloned) event.parent = GraphIdOf(graph.original_graph);
-      return true;
-    case ResourceCbid::kGraphExecCreated:
-    case ResourceCbid::kGraphExecDestroyStarting:
-      event.change = cbid == ResourceCbid::kGraphExecCreated ? ResourceChange::kGraphExecCreated
-                                                             : ResourceChange::kGraphExecDestroyed;
-      event.handle = Word(graph.graph_exec);
-      event.id = GraphExecIdOf(graph.graph_exec);
-      // The program may have destroyed the graph long before: CUPTI would look into its memory. The
-      // event of its creation says which it was.
-      if (cbid == ResourceCbid::kGraphExecCreated) event.parent = GraphIdOf(graph.graph);
-      return true;
-    case ResourceCbid::kGraphNodeCreated:
-    case ResourceCbid::kGraphNodeDestroyStarting:
-    case ResourceCbid::kGraphNodeCloned:
-      event.change = cbid == ResourceCbid::kGraphNodeCreated  ? ResourceChange::kNodeCreated
-                     : cbid == ResourceCbid::kGraphNodeCloned ? ResourceChange::kNodeCloned
-                                                              : ResourceChange::kNodeDestroyed;
-      event.handle = Word(graph.node);
-      event.id = NodeIdOf(graph.node);
-      event.parent = cbid == ResourceCbid::kGraphNodeCloned    ? NodeIdOf(graph.original_node)
-                     : cbid == ResourceCbid::kGraphNodeCreated ? GraphIdOf(graph.graph)
-                                                               : 0;
-      event.node_type = graph.node_type;
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool DescribeResource(ResourceCbid cbid, const ResourceData& data, ResourceEvent& event) {
-  switch (cbid) {
-    case ResourceCbid::kContextCreated:
-    case ResourceCbid::kContextDestroyStarting:
-      event.change = cbid == ResourceCbid::kContextCreated ? ResourceChange::kContextCreated
-                                                           : ResourceChange::kContextDestroyed;
-      event.handle = Word(data.context);
-      event.id = ContextIdOf(data.context);
-      return true;
-    case ResourceCbid::kStreamCreated:
-    case ResourceCbid::kStreamDestroyStarting: {
-      event.change = cbid == ResourceCbid::kStreamCreated ? ResourceChange::kStreamCreated
-                                                          : ResourceChange::kStreamDestroyed;
-      uint32_t id = 0;
-      g_callbacks.api->GetStreamIdEx(data.context, data.stream, 0, &id);
-      event.handle = Word(data.stream);
-      event.id = id;
-      event.parent = ContextIdOf(data.context);
-      return true;
-    }
-    case ResourceCbid::kModuleLoaded:
-    case ResourceCbid::kModuleUnloadStarting: {
-      const auto* module = static_cast<const ModuleData*>(data.descriptor);
-      if (module == nullptr) return false;
-      event.change = cbid == ResourceCbid::kModuleLoaded ? ResourceChange::kModuleLoaded
-                                                         : ResourceChange::kModuleUnloaded;
-      event.handle = module->cubin_bytes;
-      event.id = module->module_id;
-      return true;
-    }
-    default:
-      return data.descriptor != nullptr &&
-             DescribeGraph(cbid, *static_cast<const GraphData*>(data.descriptor), event);
-  }
+  EmitAndCount(*thread, data, call, start, now);
 }
 
 void OnResource(ResourceCbid cbid, const ResourceData& data) {
@@ -301,19 +216,22 @@ void OnState(uint32_t cbid, const StateData& data) {
   g_callbacks.buffers->Wake();
 }
 
-}  // namespace
-
-namespace {
-
 bool IsApiDomain(uint32_t domain) {
   return domain == static_cast<uint32_t>(Domain::kDriver) ||
          domain == static_cast<uint32_t>(Domain::kRuntime);
 }
 
-void RecordOurs(uint32_t domain, uint32_t cbid, const void* data) {
-  if (!Capturing(kCaptureCuda)) return;
+// What may make system calls or meet a failure of ours.
+template <typename Body>
+void Undisturbed(Body&& body) {
   const int saved_errno = errno;
-  (void)Contain(false, [=] {
+  (void)Contain(false, [&body] { return body(), true; });
+  errno = saved_errno;
+}
+
+[[gnu::noinline]] void RecordOurs(uint32_t domain, uint32_t cbid, const void* data) {
+  if (!Capturing(kCaptureCuda)) return;
+  Undisturbed([=] {
     // Calls of other domains come too, once the program's client has asked for them.
     if (IsApiDomain(domain)) {
       OnApiCall(static_cast<Domain>(domain), cbid, *static_cast<const ApiCallbackData*>(data));
@@ -322,9 +240,50 @@ void RecordOurs(uint32_t domain, uint32_t cbid, const void* data) {
     } else if (domain == static_cast<uint32_t>(Domain::kState)) {
       OnState(cbid, *static_cast<const StateData*>(data));
     }
-    return true;
   });
-  errno = saved_errno;
+}
+
+[[gnu::noinline]] void RecordEnd(ThreadState& thread, const ApiCallbackData& data, const Call& call,
+                                 uint64_t start_ticks, uint64_t end_ticks) {
+  Undisturbed([&] { EmitAndCount(thread, data, call, start_ticks, end_ticks); });
+}
+
+// RecordOurs as far as it is writes alone, without a call (TicksAreTsc): the usual way of a launch.
+[[gnu::always_inline]] inline void RecordQuickly(uint32_t domain_id, uint32_t cbid,
+                                                 const void* given) {
+  if (!Capturing(kCaptureCuda)) return;
+  ThreadState* const thread = IsApiDomain(domain_id) ? ThreadState::Existing() : nullptr;
+  if (thread == nullptr || !TicksAreTsc() ||
+      thread->api_epoch != g_callbacks.epoch.load(std::memory_order_relaxed)) [[unlikely]] {
+    return RecordOurs(domain_id, cbid, given);
+  }
+  const auto domain = static_cast<Domain>(domain_id);
+  // Two of the four callbacks of a launch end here.
+  if (domain == Domain::kDriver && thread->api_depth >= kInsideRuntime) return;
+  const auto& data = *static_cast<const ApiCallbackData*>(given);
+  const Call& call = g_callbacks.calls->Find(domain, cbid);
+  const bool takes_long =
+      call.group == CallGroup::kNone || CallbackCost::IsDue(*thread) ||
+      (data.site == Site::kExit &&
+       (call.arguments != EventArguments::kNone || data.correlation_id == 0 || thread->HasGuard() ||
+        stacks::g_stack_sites.load(std::memory_order_relaxed) != 0));
+  if (takes_long) [[unlikely]]
+    return RecordOurs(domain_id, cbid, given);
+  if (!IsOutermost(*thread, domain, data.site)) return;
+  const uint64_t now = ReadTsc();
+  if (data.site == Site::kEnter) return thread->OpenCall(now, call.api, data.correlation_id);
+  if (!thread->IsInside(call.api)) return;
+  const uint64_t start = thread->open_since();
+  const int32_t status = StatusOf(data);
+  thread->CloseCall();
+  if (!thread->TryEmit(ApiCallEvent{.start_ticks = start,
+                                    .end_ticks = now,
+                                    .correlation = data.correlation_id,
+                                    .api = call.api,
+                                    .status = status})) [[unlikely]] {
+    return RecordEnd(*thread, data, call, start, now);
+  }
+  CountLaunch(*thread, data, call.group, status, start);
 }
 
 // For the program's own client too, around ours.
@@ -341,7 +300,7 @@ void RecordOurs(uint32_t domain, uint32_t cbid, const void* data) {
 void OnCallback(void*, uint32_t domain, uint32_t cbid, const void* data) {
   if (broker::ClientListens(domain)) [[unlikely]]
     return RecordForTwo(domain, cbid, data);
-  RecordOurs(domain, cbid, data);
+  RecordQuickly(domain, cbid, data);
 }
 
 void OnBufferRequested(uint8_t** buffer, size_t* bytes, size_t* max_records) {

@@ -73,7 +73,7 @@ EventName InternName(ThreadState& thread, const char* text) {
   const ArenaRef ref = Names().InternText(name);
   if (ref == 0) return {.ref = 0, .inline_text = name};
   if (name.size() < kMaxNameBytes) {
-    thread.RememberName(text, Names().Find(ref), ref);
+    thread.names.Remember(text, Names().Find(ref), ref);
   }
   return {.ref = ref};
 }

@@ -99,6 +99,76 @@ template <typename Event>
   EmitNamed(thread, event, name);
 }
 
+// The usual way of a hook: the thread to record on, where there is nothing to do but to write.
+// nullptr: take the long way, out of line (TicksAreTsc).
+[[gnu::always_inline]] inline ThreadState* EnterQuickly() {
+  ThreadState* const thread = ThreadState::Existing();
+  return thread != nullptr && TicksAreTsc() ? thread : nullptr;
+}
+
+[[gnu::noinline]] int PushText(const char* text) {
+  ThreadState* thread = Enter();
+  if (thread == nullptr) return kNotTracked;
+  const uint64_t now = NowTicks();
+  const CallbackCost cost(*thread, now);
+  if (const ArenaRef name = thread->names.Find(text)) {
+    thread->Emit(RangePushEvent{.time_ticks = now, .nvtx = {.name = name}});
+  } else {
+    PushNewText(*thread, now, text);
+  }
+  return kNotTracked;
+}
+
+[[gnu::noinline]] int PushEx(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* attributes) {
+  ThreadState* thread = Enter();
+  if (thread == nullptr) return kNotTracked;
+  const uint64_t now = NowTicks();
+  const CallbackCost cost(*thread, now);
+  EmitEx(*thread, RangePushEvent{.time_ticks = now}, domain, attributes);
+  return kNotTracked;
+}
+
+[[gnu::noinline]] int Pop(nvtxDomainHandle_t domain) {
+  if (ThreadState* thread = Enter()) {
+    thread->Emit(RangePopEvent{.time_ticks = NowTicks(), .domain = FromHandle(domain)});
+  }
+  return kNotTracked;
+}
+
+// Of names only registered ones: to compare a text here as well took each its registers.
+[[gnu::always_inline]] inline int PushExQuickly(nvtxDomainHandle_t domain,
+                                                const nvtxEventAttributes_t* given) {
+  if (!Capturing(kCaptureRanges)) return kNotTracked;
+  ThreadState* const thread = EnterQuickly();
+  if (thread == nullptr || CallbackCost::IsDue(*thread) || given == nullptr ||
+      given->size < sizeof(*given) || given->messageType != NVTX_MESSAGE_TYPE_REGISTERED ||
+      static_cast<uint32_t>(given->payloadType) == proto::kNvtxSchemaPayload) [[unlikely]] {
+    return PushEx(domain, given);
+  }
+  const RangePushEvent event{
+      .time_ticks = ReadTsc(),
+      .nvtx = {.domain = FromHandle(domain),
+               .name = FromHandle(given->message.registered),
+               .payload = given->payload.ullValue,
+               .category = given->category,
+               .color = given->colorType == NVTX_COLOR_ARGB ? given->color : 0,
+               .payload_type = static_cast<uint32_t>(given->payloadType)}};
+  if (!thread->TryEmit(event)) [[unlikely]]
+    return PushEx(domain, given);
+  return kNotTracked;
+}
+
+[[gnu::always_inline]] inline int PopQuickly(nvtxDomainHandle_t domain) {
+  if (!Capturing(kCaptureRanges)) return kNotTracked;
+  ThreadState* const thread = EnterQuickly();
+  if (thread == nullptr ||
+      !thread->TryEmit(RangePopEvent{.time_ticks = ReadTsc(), .domain = FromHandle(domain)}))
+      [[unlikely]] {
+    return Pop(domain);
+  }
+  return kNotTracked;
+}
+
 std::span<const nvtxPayloadData_t> Span(const nvtxPayloadData_t* payloads, size_t count) {
   return payloads == nullptr ? std::span<const nvtxPayloadData_t>{} : std::span(payloads, count);
 }
@@ -106,14 +176,15 @@ std::span<const nvtxPayloadData_t> Span(const nvtxPayloadData_t* payloads, size_
 }  // namespace
 
 int RangePushA(const char* text) {
-  ThreadState* thread = Enter();
-  if (thread == nullptr) return kNotTracked;
-  const uint64_t now = NowTicks();
-  const CallbackCost cost(*thread, now);
-  if (const ArenaRef name = LastNameOf(*thread, text)) [[likely]] {
-    thread->Emit(RangePushEvent{.time_ticks = now, .nvtx = {.name = name}});
-  } else {
-    PushNewText(*thread, now, text);
+  if (!Capturing(kCaptureRanges)) return kNotTracked;
+  ThreadState* const thread = EnterQuickly();
+  if (thread == nullptr || CallbackCost::IsDue(*thread)) [[unlikely]]
+    return PushText(text);
+  const uint64_t now = ReadTsc();
+  const ArenaRef name = thread->names.FindQuickly(text);
+  if (name == 0 || !thread->TryEmit(RangePushEvent{.time_ticks = now, .nvtx = {.name = name}}))
+      [[unlikely]] {
+    return PushText(text);
   }
   return kNotTracked;
 }
@@ -126,26 +197,16 @@ int RangePushW(const wchar_t* text) {
 }
 
 int DomainRangePushEx(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* attributes) {
-  ThreadState* thread = Enter();
-  if (thread == nullptr) return kNotTracked;
-  const uint64_t now = NowTicks();
-  const CallbackCost cost(*thread, now);
-  EmitEx(*thread, RangePushEvent{.time_ticks = now}, domain, attributes);
-  return kNotTracked;
+  return PushExQuickly(domain, attributes);
 }
 
 int RangePushEx(const nvtxEventAttributes_t* attributes) {
-  return DomainRangePushEx(nullptr, attributes);
+  return PushExQuickly(nullptr, attributes);
 }
 
-int DomainRangePop(nvtxDomainHandle_t domain) {
-  ThreadState* thread = Enter();
-  if (thread == nullptr) return kNotTracked;
-  thread->Emit(RangePopEvent{.time_ticks = NowTicks(), .domain = FromHandle(domain)});
-  return kNotTracked;
-}
+int DomainRangePop(nvtxDomainHandle_t domain) { return PopQuickly(domain); }
 
-int RangePop() { return DomainRangePop(nullptr); }
+int RangePop() { return PopQuickly(nullptr); }
 
 nvtxRangeId_t DomainRangeStartEx(nvtxDomainHandle_t domain,
                                  const nvtxEventAttributes_t* attributes) {

@@ -189,13 +189,12 @@ bool FindFunctions() {
 
 EventNameRef NameOfRecord(ThreadState& thread, const char* text) {
   if (text == nullptr) return {};
-  const ThreadState::NameCacheLine& line = thread.NameCacheFor(text);
-  if (line.pointer == text && std::strcmp(line.name, text) == 0) [[likely]]
-    return {.ref = line.ref, .text = {}};
+  if (const ArenaRef known = thread.names.Find(text)) [[likely]]
+    return {.ref = known, .text = {}};
   const std::string_view name = std::string_view(text).substr(0, 4096);
   const ArenaRef ref = Names().InternText(name);
   if (ref == 0) return {.ref = 0, .text = name};
-  thread.RememberName(text, Names().Find(ref), ref);
+  thread.names.Remember(text, Names().Find(ref), ref);
   return {.ref = ref, .text = {}};
 }
 

@@ -2,7 +2,10 @@
 #include "agent/sources/cupti/cupti_callbacks.h"
 
 #include <array>
+#include <cerrno>
+#include <utility>
 
+#include "agent/core/host_clock.h"
 #include "tests/unit/agent/core/rings.h"
 
 namespace ranktap::agent::cupti {
@@ -26,9 +29,12 @@ Result NameOf(uint32_t domain, uint32_t cbid, const char** name) {
   return kSuccess;
 }
 
-class CuptiCallbacksTest : public Rings {
+// By either clock: with the TSC most calls go the usual way, without it all go the long one.
+class CuptiCallbacksTest : public Rings,
+                           public ::testing::WithParamInterface<proto::HostClockKind> {
  protected:
   void SetUp() override {
+    clock_ = std::exchange(g_host_clock, GetParam());
     api_.GetCallbackName = &NameOf;
     api_.GetGraphNodeId = nullptr;
     calls_.Build(api_, *arena_);
@@ -37,7 +43,10 @@ class CuptiCallbacksTest : public Rings {
     g_callbacks.buffers = &buffers_;
     BeginCapture();
   }
-  void TearDown() override { EndCapture(); }
+  void TearDown() override {
+    EndCapture();
+    g_host_clock = clock_;
+  }
 
   // As Drain does around a window.
   static void BeginCapture() {
@@ -74,12 +83,20 @@ class CuptiCallbacksTest : public Rings {
     call.Exit();
   }
 
+  proto::HostClockKind clock_{};
   static inline Api api_{};
   static inline CallTable calls_;
   static inline BufferPool buffers_;
 };
 
-TEST_F(CuptiCallbacksTest, AThreadOfTheDriversApiGoesOnAfterAWindowThatEndedInsideACall) {
+INSTANTIATE_TEST_SUITE_P(Clocks, CuptiCallbacksTest,
+                         ::testing::Values(
+#if defined(__x86_64__)
+                             proto::HostClockKind::kTsc,
+#endif
+                             proto::HostClockKind::kMonotonicRaw));
+
+TEST_P(CuptiCallbacksTest, AThreadOfTheDriversApiGoesOnAfterAWindowThatEndedInsideACall) {
   OnNewThread([](ThreadState& thread) {
     RaisedCall across{.domain = Domain::kDriver, .cbid = kDriverSynchronize};
     across.Enter();
@@ -92,7 +109,7 @@ TEST_F(CuptiCallbacksTest, AThreadOfTheDriversApiGoesOnAfterAWindowThatEndedInsi
   });
 }
 
-TEST_F(CuptiCallbacksTest, TheEndOfACallFromAnEarlierWindowIsNoEvent) {
+TEST_P(CuptiCallbacksTest, TheEndOfACallFromAnEarlierWindowIsNoEvent) {
   OnNewThread([](ThreadState& thread) {
     RaisedCall across{.domain = Domain::kRuntime, .cbid = kLaunch};
     across.Enter();
@@ -106,7 +123,7 @@ TEST_F(CuptiCallbacksTest, TheEndOfACallFromAnEarlierWindowIsNoEvent) {
 }
 
 // Kernels before it are of the time between two windows, where the kernel kind stays on.
-TEST_F(CuptiCallbacksTest, AWindowBeginsWithTheFirstCallThatBeginsInItWhateverEndsInItBefore) {
+TEST_P(CuptiCallbacksTest, AWindowBeginsWithTheFirstCallThatBeginsInItWhateverEndsInItBefore) {
   OnNewThread([](ThreadState&) {
     RaisedCall across{.domain = Domain::kDriver, .cbid = kDriverSynchronize, .correlation = 30};
     across.Enter();
@@ -121,7 +138,7 @@ TEST_F(CuptiCallbacksTest, AWindowBeginsWithTheFirstCallThatBeginsInItWhateverEn
 }
 
 // CUPTI raises the end of a call also where its callback was switched on inside of it.
-TEST_F(CuptiCallbacksTest, TheEndOfACallWhoseBeginWasNotSeenIsNoEvent) {
+TEST_P(CuptiCallbacksTest, TheEndOfACallWhoseBeginWasNotSeenIsNoEvent) {
   OnNewThread([](ThreadState& thread) {
     Make({.domain = Domain::kDriver, .cbid = kLaunch});
     RaisedCall waiting{.domain = Domain::kRuntime, .cbid = kGraphLaunch};
@@ -138,7 +155,7 @@ TEST_F(CuptiCallbacksTest, TheEndOfACallWhoseBeginWasNotSeenIsNoEvent) {
   });
 }
 
-TEST_F(CuptiCallbacksTest, TheDriversCallInsideTheRuntimesIsPartOfIt) {
+TEST_P(CuptiCallbacksTest, TheDriversCallInsideTheRuntimesIsPartOfIt) {
   OnNewThread([](ThreadState& thread) {
     RaisedCall outer{.domain = Domain::kRuntime, .cbid = kLaunch};
     outer.Enter();
@@ -148,7 +165,38 @@ TEST_F(CuptiCallbacksTest, TheDriversCallInsideTheRuntimesIsPartOfIt) {
   });
 }
 
-TEST_F(CuptiCallbacksTest, AQueryThatFindsWorkNotDoneIsCountedAndNoEvent) {
+TEST_P(CuptiCallbacksTest, ACallOfTheDriversThatWasLeftBelowTheRuntimesHidesNoLaterOne) {
+  OnNewThread([](ThreadState& thread) {
+    for (int i = 0; i < 100; ++i) {  // the first and the 64th are timed, and go the long way
+      RaisedCall outer{.domain = Domain::kRuntime, .cbid = kLaunch};
+      RaisedCall left{.domain = Domain::kDriver, .cbid = kDriverSynchronize};
+      outer.Enter();
+      Make({.domain = Domain::kDriver, .cbid = kLaunch});
+      left.Enter();
+      outer.Exit();
+      Make({.domain = Domain::kDriver, .cbid = kLaunch});
+    }
+    EXPECT_EQ(thread.produced(), 200u);
+    EXPECT_EQ(thread.launches.load(), 200u);
+  });
+}
+
+TEST_P(CuptiCallbacksTest, ErrnoIsAsItWas) {
+  std::atomic<bool> wanted{false};
+  g_callbacks.wants_correlation = &wanted;
+  OnNewThread([](ThreadState&) {
+    constexpr int kTheirs = 4711;
+    for (const uint32_t correlation : {1u, 0u, 2u}) {  // 0 wakes the drain
+      errno = kTheirs;
+      Make({.domain = Domain::kRuntime, .cbid = kLaunch, .correlation = correlation});
+      EXPECT_EQ(errno, kTheirs);
+    }
+  });
+  EXPECT_TRUE(wanted.load());
+  g_callbacks.wants_correlation = nullptr;
+}
+
+TEST_P(CuptiCallbacksTest, AQueryThatFindsWorkNotDoneIsCountedAndNoEvent) {
   const uint64_t before = ThreadStates::SumOwnCost().polls;
   OnNewThread([](ThreadState& thread) {
     RaisedCall query{.domain = Domain::kRuntime, .cbid = kEventQuery, .status = kNotReady};
@@ -162,7 +210,7 @@ TEST_F(CuptiCallbacksTest, AQueryThatFindsWorkNotDoneIsCountedAndNoEvent) {
   EXPECT_EQ(ThreadStates::SumOwnCost().polls, before + 100) << "the thread is gone";
 }
 
-TEST_F(CuptiCallbacksTest, OnlyALaunchThatARecordStandsForIsWaitedFor) {
+TEST_P(CuptiCallbacksTest, OnlyALaunchThatARecordStandsForIsWaitedFor) {
   OnNewThread([](ThreadState& thread) {
     const auto last = [&thread](RaisedCall call) {
       Make(call);
@@ -187,7 +235,7 @@ TEST_F(CuptiCallbacksTest, OnlyALaunchThatARecordStandsForIsWaitedFor) {
   });
 }
 
-TEST_F(CuptiCallbacksTest, AGraphThatMayBeGoneIsNotAskedForItsId) {
+TEST_P(CuptiCallbacksTest, AGraphThatMayBeGoneIsNotAskedForItsId) {
   static int asked;
   asked = 0;
   api_.GetGraphId = [](void*, uint32_t*) -> Result {
