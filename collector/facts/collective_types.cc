@@ -19,9 +19,14 @@ std::string Letters(std::string_view text) {
   return letters;
 }
 
+int64_t BytesOf(uint64_t elements, std::string_view dtype) {
+  constexpr uint64_t kMost = uint64_t{1} << 50;
+  return elements > kMost ? 0 : static_cast<int64_t>(elements) * BytesPerElement(dtype);
+}
+
 }  // namespace
 
-std::string CollectiveTypeOf(std::string_view name) {
+std::string CommunicationType(std::string_view name) {
   const std::string letters = Letters(name);
   if (letters.find("crossdevicereduce") != letters.npos) return "allreduce";  // vLLM
   if (name.find("deep_ep::") != name.npos &&
@@ -33,27 +38,31 @@ std::string CollectiveTypeOf(std::string_view name) {
         "reduce", "gather", "scatter", "send", "recv"}) {
     if (letters.find(type) != letters.npos) return std::string(type);
   }
-  return "other";
+  return "";
+}
+
+std::string CollectiveTypeOf(std::string_view name) {
+  std::string type = CommunicationType(name);
+  return type.empty() ? "other" : type;
 }
 
 std::string_view OperatorThatCommunicates(const Trace& trace, uint32_t kernel) {
   for (uint32_t op = trace.kernels.op.At(kernel); op != 0;) {
     const std::string_view name = trace.dictionary.String(trace.operators.name[op - 1]);
-    if (IsCommunicationOperator(name) && CollectiveTypeOf(name) != "other") return name;
+    if (IsCommunicationOperator(name) && !CommunicationType(name).empty()) return name;
     const uint32_t parent = trace.operators.parent[op - 1];
     op = parent == kNone ? 0 : parent + 1;
   }
   return "";
 }
 
+int64_t MessageBytes(const Collective& call) {
+  return BytesOf(call.in_elements != 0 ? call.in_elements : call.out_elements, call.dtype);
+}
+
 int64_t FullBufferBytes(const std::string& type, const Collective& call) {
-  const uint64_t larger = std::max(call.in_elements, call.out_elements);
-  const uint64_t elements = type == "allgather" || type == "reducescatter" ? larger
-                            : call.in_elements != 0                        ? call.in_elements
-                                                                           : larger;
-  return elements > (uint64_t{1} << 50)
-             ? 0
-             : static_cast<int64_t>(elements) * BytesPerElement(call.dtype);
+  if (type != "allgather" && type != "reducescatter") return MessageBytes(call);
+  return BytesOf(std::max(call.in_elements, call.out_elements), call.dtype);
 }
 
 double BusFactor(const std::string& type, uint32_t n) {

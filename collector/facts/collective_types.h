@@ -9,14 +9,19 @@
 
 namespace ranktap::collector {
 
-// "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "_allgather_base", "nccl:all_reduce" -> one word.
+// "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "_allgather_base", "nccl:all_reduce" -> one word;
+// empty: it is none.
+std::string CommunicationType(std::string_view name);
+// The same; "other": it is none.
 std::string CollectiveTypeOf(std::string_view name);
 
 // What an operator around the kernel says that its name does not: an all-to-all is sends and
 // receives to NCCL ("c10d::alltoall_base_" around "ncclDevKernel_SendRecv"). Empty: nothing.
 std::string_view OperatorThatCommunicates(const Trace& trace, uint32_t kernel);
 
-// What one call sends, as nccl-tests counts it; 0: not known.
+// What goes into one call, or comes out of one that only receives; 0: not known.
+int64_t MessageBytes(const Collective& call);
+// The full buffer of one call, as nccl-tests count it; 0: not known.
 int64_t FullBufferBytes(const std::string& type, const Collective& call);
 
 // busbw / algbw of nccl-tests (doc/PERFORMANCE.md) for a group of n.

@@ -13,26 +13,13 @@
 #include "collector/facts/collective_types.h"
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/each_trace.h"
-#include "collector/facts/flops/dtype_sizes.h"
-#include "collector/facts/flops/op_inputs.h"
 #include "collector/facts/gloo_calls.h"
+#include "collector/facts/operators/op_tensors.h"
 #include "collector/facts/rank_windows.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {
 namespace {
-
-// The description on the kernel, else on the operator that launched it or one around that.
-const Collective* DescriptionOf(const Trace& trace, uint32_t kernel) {
-  uint32_t index = trace.kernels.collective.At(kernel);
-  uint32_t op = trace.kernels.op.At(kernel);
-  while (index == 0 && op != 0) {
-    index = trace.operators.collective.At(op - 1);
-    const uint32_t parent = trace.operators.parent[op - 1];
-    op = parent == kNone ? 0 : parent + 1;
-  }
-  return index == 0 || index > trace.collectives.size() ? nullptr : &trace.collectives[index - 1];
-}
 
 // Calls of one description, or of one kernel on one stream.
 struct Identity {
@@ -102,7 +89,9 @@ Calls CallsOf(const Run& run, uint32_t t) {
   // By device, stream, kernel and the operator that says what it is.
   std::map<std::tuple<uint32_t, uint32_t, uint32_t, std::string_view>, uint32_t> undescribed;
   std::unordered_map<const Collective*, uint32_t> by_description;
-  for (const DeviceSpan& span : DeviceTimeline(trace)) {
+  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  for (uint32_t work = 0; work < spans.size(); ++work) {
+    const DeviceSpan& span = spans[work];
     if (span.kind != WorkKind::kCommunication) continue;
     const Collective* const described = DescriptionOf(trace, span.row);
     const auto next = static_cast<uint32_t>(calls.identities.size());
@@ -116,7 +105,7 @@ Calls CallsOf(const Run& run, uint32_t t) {
     if (identity == next) calls.identities.push_back(Identify(run, t, span, described));
     calls.list.push_back({identity,
                           described == nullptr ? 0 : described->sequence,
-                          {t, span.row, span.start, span.end}});
+                          {t, work, span.start, span.end}});
   }
   return calls;
 }
@@ -207,28 +196,6 @@ std::string HostGroupKey(const Trace& trace, uint32_t t, uint32_t size) {
   return fmt::format("|{}", fmt::join(of_size->ranks, ","));
 }
 
-// Counts all tensors that go into an operator; 0 where shapes or types were not recorded.
-int64_t BytesIn(const Trace& trace, uint32_t op) {
-  const Operators& ops = trace.operators;
-  const OpInputs inputs(trace.dictionary.String(ops.shapes.At(op)), "");
-  std::string_view types = trace.dictionary.String(ops.types.At(op));  // ["float", "long int"]
-  int64_t bytes = 0;
-  for (const Dims& dims : inputs.shapes) {
-    const size_t open = types.find('"');
-    const size_t close = open == types.npos ? open : types.find('"', open + 1);
-    if (close == types.npos) return 0;
-    const int64_t of_type = BytesPerElement(types.substr(open + 1, close - open - 1));
-    types.remove_prefix(close + 1);
-    int64_t tensor = 0;
-    if (dims.empty()) continue;
-    if (__builtin_mul_overflow(Product(dims), of_type, &tensor) ||
-        __builtin_add_overflow(bytes, tensor, &bytes)) {
-      return 0;
-    }
-  }
-  return bytes;
-}
-
 // Ranges of gloo that torch.profiler saw: "gloo:all_reduce" on gloo's threads, with its inputs and
 // without its group. So nothing where gloo has several.
 Calls ProfiledGlooOf(const Run& run, uint32_t t) {
@@ -249,7 +216,7 @@ Calls ProfiledGlooOf(const Run& run, uint32_t t) {
     as.type = CollectiveTypeOf(name);
     as.group = HostGroupName(GroupOfGlooRange(trace, 0, size), size);
     as.group_size = size;
-    as.bytes = BytesIn(trace, op);
+    as.bytes = TensorBytes(trace, ops.shapes.At(op), ops.types.At(op));
     if (as.type == "allgather" || as.type == "gather") as.bytes *= std::min(size, 1u << 20);
     const bool is_pair = as.type == "send" || as.type == "recv";
     // Counted by type and size: a window may begin amid calls.
@@ -351,6 +318,17 @@ std::vector<CollectiveRun> Match(const Run& run, CallsOfTrace&& calls_of) {
 
 }  // namespace
 
+const Collective* DescriptionOf(const Trace& trace, uint32_t kernel) {
+  uint32_t index = trace.kernels.collective.At(kernel);
+  uint32_t op = trace.kernels.op.At(kernel);
+  while (index == 0 && op != 0) {
+    index = trace.operators.collective.At(op - 1);
+    const uint32_t parent = trace.operators.parent[op - 1];
+    op = parent == kNone ? 0 : parent + 1;
+  }
+  return index == 0 || index > trace.collectives.size() ? nullptr : &trace.collectives[index - 1];
+}
+
 int64_t CollectiveRun::shortest() const { return members[last_arriver()].length(); }
 
 size_t CollectiveRun::last_arriver() const {
@@ -372,18 +350,18 @@ const std::vector<CollectiveRun>& MatchHostCollectives(const Run& run) {
   return run.memo.Get<OnHost>([&run] { return OnHost{Match(run, HostCallsOf)}; }).list;
 }
 
-const std::vector<std::vector<uint32_t>>& CollectivesByKernel(const Run& run) {
-  struct ByKernel {
+const std::vector<std::vector<uint32_t>>& CollectivesByWork(const Run& run) {
+  struct ByWork {
     std::vector<std::vector<uint32_t>> traces;
   };
   return run.memo
-      .Get<ByKernel>([&run] {
-        ByKernel by{std::vector<std::vector<uint32_t>>(run.traces.size())};
+      .Get<ByWork>([&run] {
+        ByWork by{std::vector<std::vector<uint32_t>>(run.traces.size())};
         for (uint32_t index = 0; const CollectiveRun& call : MatchCollectives(run)) {
           for (const CollectiveMember& member : call.members) {
             std::vector<uint32_t>& of = by.traces[member.trace];
-            if (of.empty()) of.assign(run.traces[member.trace].kernels.size(), kNone);
-            of[member.kernel] = index;
+            if (of.empty()) of.assign(DeviceTimeline(run.traces[member.trace]).size(), kNone);
+            of[member.work] = index;
           }
           ++index;
         }

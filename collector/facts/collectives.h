@@ -10,8 +10,8 @@
 namespace ranktap::collector {
 
 struct CollectiveMember {
-  uint32_t trace = 0;   // index into Run::traces
-  uint32_t kernel = 0;  // kNone: it ran on the host
+  uint32_t trace = 0;  // index into Run::traces
+  uint32_t work = 0;   // index into DeviceTimeline(); kNone: it ran on the host
   int64_t start = 0, end = 0;
   int64_t length() const { return end - start; }
 };
@@ -37,8 +37,12 @@ struct CollectiveRun {
 // Worked out once and kept in the run's memo.
 const std::vector<CollectiveRun>& MatchCollectives(const Run& run);
 
-// By trace and kernel: its index there, or kNone; empty of a trace that has none.
-const std::vector<std::vector<uint32_t>>& CollectivesByKernel(const Run& run);
+// By trace and work (DeviceTimeline()): its index there, or kNone; empty of a trace that has none.
+const std::vector<std::vector<uint32_t>>& CollectivesByWork(const Run& run);
+
+// The description on the kernel, else on the operator that launched it or one around that; nullptr:
+// neither has one.
+const Collective* DescriptionOf(const Trace& trace, uint32_t kernel);
 
 // As MatchCollectives, of those that ran on the host (gloo), by the order of the calls in their
 // group. torch.profiler's files have them only where gloo has one group: its events do not name it.

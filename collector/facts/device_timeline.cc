@@ -229,6 +229,21 @@ const std::vector<DeviceSpan>& HtaDeviceTimeline(const Trace& trace) {
       .spans;
 }
 
+uint32_t LaunchingOperator(const Trace& trace, const DeviceSpan& span) {
+  const DeviceWork* work = &trace.kernels;
+  if (span.table == Table::kCopy) work = &trace.copies;
+  if (span.table == Table::kMemset) work = &trace.memsets;
+  if (span.table == Table::kGraphLaunch) work = &trace.graph_launches;
+  const uint32_t op = work->op.At(span.row);
+  return op == 0 ? kNone : op - 1;
+}
+
+uint64_t BytesMoved(const Trace& trace, const DeviceSpan& span) {
+  return span.table == Table::kCopy     ? trace.copies.bytes[span.row]
+         : span.table == Table::kMemset ? trace.memsets.bytes[span.row]
+                                        : 0;
+}
+
 std::string NameOf(const Trace& trace, const DeviceSpan& span) {
   static constexpr std::array<std::string_view, 11> kCopies = {
       "<unknown>", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};

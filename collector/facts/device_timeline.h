@@ -37,6 +37,11 @@ const std::vector<DeviceSpan>& HtaDeviceTimeline(const Trace& trace);
 // The start of the last ProfilerStep where HTA leaves out what follows it; INT64_MAX: nowhere.
 int64_t HtaCutoff(const Trace& trace);
 
+// The row of the operator that launched it; kNone: none is known.
+uint32_t LaunchingOperator(const Trace& trace, const DeviceSpan& span);
+// What a copy or a memset moved; 0: it is neither.
+uint64_t BytesMoved(const Trace& trace, const DeviceSpan& span);
+
 // As Kineto names it: a kernel's readable name, "Memcpy HtoD (Pageable -> Device)", "Stream Sync".
 std::string NameOf(const Trace& trace, const DeviceSpan& span);
 

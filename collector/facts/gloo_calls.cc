@@ -42,15 +42,12 @@ struct Input {
 };
 
 Input InputOf(const Trace& trace, uint32_t op) {
-  const OpInputs inputs(trace.dictionary.String(trace.operators.shapes.At(op)), "");
-  std::string_view types = trace.dictionary.String(trace.operators.types.At(op));
+  const OpInputs inputs(trace.dictionary.String(trace.operators.shapes.At(op)),
+                        trace.dictionary.String(trace.operators.types.At(op)));
   Input input;
-  for (const Dims& dims : inputs.shapes) {  // types: ["float", "long int"]
-    const size_t open = types.find('"');
-    const size_t close = open == types.npos ? open : types.find('"', open + 1);
-    if (close == types.npos) break;
-    const std::string_view type = types.substr(open + 1, close - open - 1);
-    types.remove_prefix(close + 1);
+  for (size_t i = 0; i < std::min(inputs.shapes.size(), inputs.values.size()); ++i) {
+    const Dims& dims = inputs.shapes[i];
+    const std::string_view type = inputs.values[i];
     if (BytesPerElement(type) == 0) continue;  // no tensor
     if (input.type.empty()) input.type = type;
     input.elements += dims.empty() ? 1 : static_cast<uint64_t>(Product(dims));

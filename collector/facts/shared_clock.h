@@ -16,15 +16,15 @@ class SharedClock {
   // Captures of one host, or a run of one trace: the ranks' clocks are one, whatever they share.
   bool is_of_one_host() const { return is_of_one_host_; }
   // Else by the ends of collectives (AlignClocks), where all ranks meet.
-  bool is_known() const { return is_of_one_host_ || !differences_.empty(); }
+  bool is_known() const { return is_known_; }
   // To which a moment is known.
   int64_t residual_ns() const { return residual_ns_; }
-  // On the first trace's clock. As it is where the clocks are not known.
+  // On the first trace's clock. As it is where the trace's clock is not known.
   int64_t At(uint32_t trace, int64_t time) const;
 
  private:
-  bool is_of_one_host_ = false;
-  std::vector<ClockDifference> differences_;  // by trace; empty: none, or not known
+  bool is_of_one_host_ = false, is_known_ = true;
+  std::vector<ClockDifference> differences_;  // by trace; empty: none
   int64_t residual_ns_ = 0;
 };
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "collector/facts/collective_types.h"
 #include "collector/facts/collectives.h"
+#include "collector/facts/device_timeline.h"
 
 namespace ranktap::collector {
 namespace {
@@ -22,7 +24,7 @@ GraphCommunication::GraphCommunication(const Run& run, const Trace& trace,
       rank_(trace.info.rank.value_or(0)),
       asked_for_(ReadHostMessages(trace)),
       runs_(MatchCollectives(run)),
-      by_kernel_(CollectivesByKernel(run)[static_cast<size_t>(&trace - run.traces.data())]) {}
+      by_work_(CollectivesByWork(run)[static_cast<size_t>(&trace - run.traces.data())]) {}
 
 void GraphCommunication::See(uint32_t op, uint32_t node) {
   const std::string_view name = trace_.dictionary.String(trace_.operators.name[op]);
@@ -30,17 +32,6 @@ void GraphCommunication::See(uint32_t op, uint32_t node) {
   if (const std::string type = CommunicationType(name); !type.empty()) {
     asked_[type].push_back({op, node});
   }
-}
-
-const Collective* GraphCommunication::DescriptionOf(uint32_t kernel) const {
-  uint32_t index = trace_.kernels.collective.At(kernel);
-  uint32_t op = trace_.kernels.op.At(kernel);
-  while (index == 0 && op != 0) {
-    index = trace_.operators.collective.At(op - 1);
-    const uint32_t parent = trace_.operators.parent[op - 1];
-    op = parent == kNone ? 0 : parent + 1;
-  }
-  return index == 0 || index > trace_.collectives.size() ? nullptr : &trace_.collectives[index - 1];
 }
 
 void GraphCommunication::SetType(const std::string& type, GraphNode* node) const {
@@ -78,9 +69,9 @@ void GraphCommunication::SetPeer(const Asked& asked, const Collective* described
   node->tag = tag >= 0 ? tag : number;
 }
 
-void GraphCommunication::OfKernel(uint32_t kernel, GraphNode* node) {
-  const Collective* const described = DescriptionOf(kernel);
-  const uint32_t matched = by_kernel_.empty() ? kNone : by_kernel_[kernel];
+void GraphCommunication::OfWork(uint32_t work, GraphNode* node) {
+  const Collective* const described = DescriptionOf(trace_, DeviceTimeline(trace_)[work].row);
+  const uint32_t matched = by_work_.empty() ? kNone : by_work_[work];
   const CollectiveRun* const run = matched == kNone ? nullptr : &runs_[matched];
   std::string type = described != nullptr ? CommunicationType(described->name) : "";
   if (type.empty() && run != nullptr) type = run->type;
@@ -90,9 +81,7 @@ void GraphCommunication::OfKernel(uint32_t kernel, GraphNode* node) {
                            : run != nullptr                                  ? run->group
                                                                              : "";
   node->group = groups_.NumberOf(name);
-  node->message = described != nullptr ? MessageBytes(*described)
-                  : run != nullptr     ? MessageBytes(*run)
-                                       : 0;
+  node->message = described != nullptr ? MessageBytes(*described) : 0;
   SetType(type, node);
   Asked asked;
   if (auto& queue = asked_[type]; !queue.empty()) {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "collector/export/graph/graph_groups.h"
-#include "collector/export/graph/graph_items.h"
 #include "collector/export/graph/graph_node.h"
+#include "collector/export/graph/host_collectives.h"
 #include "collector/export/graph/host_messages.h"
 
 namespace ranktap::collector {
@@ -22,7 +22,7 @@ class GraphCommunication {
 
   // An operator went by: of c10d's, what is asked for.
   void See(uint32_t op, uint32_t node);
-  void OfKernel(uint32_t kernel, GraphNode* node);
+  void OfWork(uint32_t work, GraphNode* node);
   // The node of the operator that asked for it; UINT32_MAX: not known.
   uint32_t OfHost(const HostCollective& comm, GraphNode* node);
 
@@ -30,7 +30,6 @@ class GraphCommunication {
   struct Asked {
     uint32_t op = kNone, node = UINT32_MAX;
   };
-  const Collective* DescriptionOf(uint32_t kernel) const;
   void SetType(const std::string& type, GraphNode* node) const;
   void SetPeer(const Asked& asked, const Collective* described, GraphNode* node);
 
@@ -40,7 +39,7 @@ class GraphCommunication {
   std::map<uint32_t, HostMessage> asked_for_;       // by operator
   std::map<std::string, std::deque<Asked>> asked_;  // by type
   const std::vector<struct CollectiveRun>& runs_;
-  const std::vector<uint32_t>& by_kernel_;
+  const std::vector<uint32_t>& by_work_;
   std::map<std::pair<int32_t, int32_t>, int32_t> messages_;  // between two ranks, so far
 };
 

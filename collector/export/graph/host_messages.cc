@@ -4,8 +4,8 @@
 #include <string_view>
 #include <utility>
 
-#include "collector/export/graph/graph_items.h"
 #include "collector/facts/flops/op_inputs.h"
+#include "collector/facts/operators/op_tensors.h"
 #include "collector/trace/operator_values.h"
 
 namespace ranktap::collector {
@@ -46,7 +46,7 @@ std::map<uint32_t, HostMessage> ReadHostMessages(const Trace& trace) {
     HostMessage& message = found[op];
     message.peer = NumberAt(inputs.Integers(kPeer));
     message.tag = NumberAt(inputs.Integers(kTag));
-    message.bytes = static_cast<int64_t>(TensorBytes(trace, ops.shapes.At(op), ops.types.At(op)));
+    message.bytes = TensorBytes(trace, ops.shapes.At(op), ops.types.At(op));
     by_start[{ops.writer[op], ops.start[op]}] = &message;
   }
   if (found.empty() || !trace.is_ours()) return found;

@@ -2,205 +2,278 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "collector/export/graph/graph_communication.h"
-#include "collector/export/graph/graph_items.h"
 #include "collector/export/graph/graph_phases.h"
+#include "collector/export/graph/host_collectives.h"
 #include "collector/export/graph/thread_order.h"
 #include "collector/export/run_clock.h"
 #include "collector/facts/device_order.h"
 #include "collector/facts/flops/op_flops.h"
+#include "collector/facts/framework/operator_around.h"
 #include "collector/facts/framework/tensor_arrows.h"
+#include "collector/facts/operators/op_tensors.h"
 
 namespace ranktap::collector {
 namespace {
 
 constexpr uint32_t kNobody = ThreadOrder::kNobody;
 
+// What becomes a node.
+struct Item {
+  enum class Kind : uint8_t { kOperator, kCall, kEventCall, kDevice, kHostCollective };
+  int64_t start = 0, end = 0;
+  // The end of the work that a call waited for, or the start of the operator that launched work.
+  int64_t not_before = INT64_MIN;
+  Kind kind{};
+  uint32_t row = 0;          // of its table; kDevice: of DeviceTimeline(); else of the collectives
+  uint16_t writer = 0;       // of what is on a host thread
+  uint32_t around = kNone;   // row of the operator around it, or that launched work
+  uint32_t awaited = kNone;  // of a call: index into DeviceTimeline()
+  int64_t begin() const { return std::max(start, not_before); }
+  bool on_thread() const { return kind < Kind::kDevice; }
+};
+
+// What others depend on of an operator.
+struct OperatorNodes {
+  uint32_t node = kNobody;
+  std::vector<uint32_t> makers;  // operators, of the tensors that it takes
+  std::vector<uint32_t> work;    // nodes of devices, of operators inside it too
+};
+
 class Builder {
  public:
   Builder(const Run& run, const Trace& trace, const GraphGroups& groups,
           const ExportOptions& options)
       : trace_(trace),
-        spans_(DeviceTimeline(trace)),
-        order_(trace),
-        event_waits_(order_.EventWaits()),
-        items_(ListGraphItems(run, trace, order_, options)),
+        options_(options),
+        collectives_(FindHostCollectives(run, trace, options)),
         communication_(run, trace, groups),
-        phases_(PhasesOfOperators(trace)),
-        shift_(RealtimeOffset(run, trace) - FirstRealtime(run)),
-        timed_(trace.origin != TraceOrigin::kExecution),
-        node_of_op_(trace.operators.size(), kNobody),
-        node_of_span_(spans_.size(), kNobody),
-        work_of_op_(trace.operators.size()),
-        node_of_call_(trace.api_calls.size(), kNobody) {
-    for (const TensorArrow& arrow : TensorArrows(trace)) makers_[arrow.to].push_back(arrow.from);
+        shift_(RealtimeOffset(run, trace) - FirstRealtime(run)) {
+    for (const TensorArrow& arrow : TensorArrows(trace)) {
+      of_op_[arrow.to].makers.push_back(arrow.from);
+    }
   }
 
   WorkGraph Build() {
-    for (const GraphItem& item : items_.list) {
-      threads_.Settle(item.key);
-      graph_.nodes.emplace_back();
-      switch (item.kind) {
-        case GraphItem::Kind::kThread:
-          AddThread(item);
-          break;
-        case GraphItem::Kind::kOperator:
-          AddOperator(item);
-          break;
-        case GraphItem::Kind::kCall:
-        case GraphItem::Kind::kEventCall:
-          AddCall(item);
-          break;
-        case GraphItem::Kind::kDevice:
-          AddDevice(item);
-          break;
-        case GraphItem::Kind::kHostCollective:
-          AddHostCollective(item);
-          break;
+    ListOperators();
+    ListCalls(ListDevice());
+    ListHostCollectives();
+    // Each depends on earlier ones only.
+    std::ranges::sort(
+        items_, {}, [](const Item& item) { return std::tuple(item.begin(), item.kind, item.row); });
+    AddThreads();
+    for (const Item& item : items_) {
+      threads_.Settle(item.begin());
+      graph_.nodes.emplace_back().start = std::max<int64_t>(item.begin() + shift_, 0);
+      if (item.around != kNone) Node().phase = phases_[item.around];
+      if (item.kind == Item::Kind::kOperator) {
+        AddOperator(item);
+      } else if (item.kind == Item::Kind::kDevice) {
+        AddDevice(item);
+      } else if (item.kind == Item::Kind::kHostCollective) {
+        AddHostCollective(item);
+      } else {
+        AddCall(item);
       }
-      Tidy(&Node());
+      std::vector<uint32_t>& data = Node().data;
+      std::ranges::sort(data);
+      data.erase(std::ranges::unique(data).begin(), data.end());
     }
     AddFlops();
     return std::move(graph_);
   }
 
  private:
+  using Kind = Item::Kind;
   using Thread = ThreadOrder::Thread;
+
+  bool List(const Item& item) {
+    const bool is_kept = options_.Keeps(item.start, item.end);
+    if (is_kept) items_.push_back(item);
+    return is_kept;
+  }
+  void ListOperators() {
+    for (uint32_t op = 0; op < ops_.size(); ++op) {
+      if (collectives_.are_operators[op]) continue;
+      List({.start = ops_.start[op],
+            .end = ops_.end[op],
+            .kind = Kind::kOperator,
+            .row = op,
+            .writer = ops_.writer[op],
+            .around = ops_.parent[op]});
+    }
+  }
+  // Behind its launch, whatever the clocks say. By row of api_calls: it launched work outside of
+  // any operator.
+  std::vector<bool> ListDevice() {
+    std::vector<bool> launches(trace_.api_calls.size());
+    for (uint32_t i = 0; i < spans_.size(); ++i) {
+      const uint32_t op = LaunchingOperator(trace_, spans_[i]);
+      if (op == kNone && spans_[i].launch != kNone) launches[spans_[i].launch] = true;
+      List({.start = spans_[i].start,
+            .end = spans_[i].end,
+            .not_before = op == kNone ? INT64_MIN : ops_.start[op],
+            .kind = Kind::kDevice,
+            .row = i,
+            .around = op});
+    }
+    return launches;
+  }
+  // Those that wait for a device, and those of `launches`.
+  void ListCalls(std::vector<bool> launches) {
+    const OperatorAround around(trace_);
+    for (const DeviceReturn& back : order_.returns()) {
+      if (back.only_asks) continue;
+      ListCall(back, around);
+      if (!back.is_event_call) launches[back.row] = false;
+    }
+    const ApiCalls& calls = trace_.api_calls;
+    for (uint32_t i = 0; i < launches.size(); ++i) {
+      if (!launches[i]) continue;
+      ListCall(
+          {.called = calls.start[i], .returned = calls.end[i], .row = i, .writer = calls.writer[i]},
+          around);
+    }
+  }
+  void ListCall(const DeviceReturn& call, const OperatorAround& around) {
+    const uint32_t op = around.InnermostAt(call.writer, call.called);
+    const bool is_kept =
+        List({.start = call.called,
+              .end = call.returned,
+              .not_before = call.latest == kNone ? INT64_MIN : spans_[call.latest].end,
+              .kind = call.is_event_call ? Kind::kEventCall : Kind::kCall,
+              .row = call.row,
+              .writer = call.writer,
+              .around = op,
+              .awaited = call.latest});
+    if (is_kept && op != kNone) own_ns_[op] -= TimeIn(ops_, op, call.called, call.returned);
+  }
+  void ListHostCollectives() {
+    for (uint32_t i = 0; i < collectives_.list.size(); ++i) {
+      const HostCollective& comm = collectives_.list[i];
+      items_.push_back(
+          {.start = comm.start, .end = comm.end, .kind = Kind::kHostCollective, .row = i});
+    }
+  }
 
   GraphNode& Node() { return graph_.nodes.back(); }
   uint32_t Index() const { return static_cast<uint32_t>(graph_.nodes.size() - 1); }
   void Depend(uint32_t on) {
     if (on != kNobody) Node().data.push_back(on);
   }
-  static void Tidy(GraphNode* node) {
-    std::ranges::sort(node->data);
-    node->data.erase(std::ranges::unique(node->data).begin(), node->data.end());
+  uint32_t NodeOf(uint32_t op) const { return op == kNone ? kNobody : of_op_[op].node; }
+  void SetDuration(int64_t ns) { Node().duration = timed_ ? std::max<int64_t>(ns, 0) : 0; }
+  void SetThread(uint16_t writer) {
+    Node().on_host = true;
+    if (writer < trace_.writers.size()) Node().thread = trace_.writers[writer].thread;
   }
 
-  // The node after the one before on its thread, and what it may have paused for.
-  void Follow(const GraphItem& item) {
+  void AddThreads() {
+    std::set<uint16_t> writers;
+    for (const Item& item : items_) {
+      if (item.on_thread()) writers.insert(item.writer);
+    }
+    if (writers.empty()) writers.insert(0);
+    for (const uint16_t writer : writers) {
+      graph_.nodes.emplace_back().name = "[pytorch|profiler|execution_trace|thread]";
+      SetThread(writer);
+      Thread& thread = threads_.Of(writer);
+      thread.root = thread.last = Index();
+      thread.idle_since = INT64_MAX / 2;  // nothing waits before its first
+    }
+  }
+
+  // After the node before it on its thread, and after what that may have paused for.
+  void Follow(const Item& item) {
+    SetThread(item.writer);
     Thread& thread = threads_.Of(item.writer);
+    const uint32_t around = NodeOf(item.around);
+    Node().control.push_back(around == kNobody ? thread.root : around);
     Depend(thread.last);
-    const int64_t start = StartOf(item);
-    const Thread* const awaited = timed_ ? threads_.AwaitedBy(item.writer, start) : nullptr;
-    if (awaited != nullptr) PauseFor(*awaited, thread.idle_since, item);
+    const Thread* const awaited = timed_ ? threads_.AwaitedBy(item.writer, item.start) : nullptr;
+    if (awaited != nullptr) PauseFor(*awaited, thread.idle_since, around);
     thread.last = Index();
-    thread.idle_since = std::max(thread.idle_since, item.key);
+    thread.idle_since = std::max(thread.idle_since, item.begin());
     threads_.Open(item.writer, Index(), item.end);
   }
   // A range around it has waited for a communicator, or for the thread of the backward pass.
-  void PauseFor(const Thread& other, int64_t idle_since, const GraphItem& item) {
+  void PauseFor(const Thread& other, int64_t idle_since, uint32_t around) {
     Depend(other.ended);
     const GraphNode& ended = graph_.nodes[other.ended];
     const bool communicates = !ended.collective.empty();
-    if (item.around == kNone || node_of_op_[item.around] == kNobody) return;
-    if (!communicates && ended.phase != "backward") return;
+    if (around == kNobody || (!communicates && ended.phase != "backward")) return;
     const int64_t since = communicates ? std::max(idle_since, ended.start - shift_) : idle_since;
-    int64_t& duration = graph_.nodes[node_of_op_[item.around]].duration;
+    int64_t& duration = graph_.nodes[around].duration;
     duration = std::max<int64_t>(duration - std::max<int64_t>(other.ended_at - since, 0), 0);
   }
-  int64_t StartOf(const GraphItem& item) const {
-    if (item.kind == GraphItem::Kind::kCall) return trace_.api_calls.start[item.row];
-    if (item.kind == GraphItem::Kind::kEventCall) return trace_.event_calls.start[item.row];
-    return item.key;
-  }
-  void SetTimes(const GraphItem& item, int64_t duration) {
-    Node().start = std::max<int64_t>(item.key + shift_, 0);
-    Node().duration = timed_ ? std::max<int64_t>(duration, 0) : 0;
-  }
-  void Around(const GraphItem& item) {
-    const uint32_t parent = item.around == kNone ? kNobody : node_of_op_[item.around];
-    const uint32_t by = parent != kNobody ? parent : threads_.Of(item.writer).root;
-    if (by != kNobody) Node().control.push_back(by);
-    if (item.around != kNone) Node().phase = phases_[item.around];
-  }
 
-  void AddThread(const GraphItem& item) {
+  void AddOperator(const Item& item) {
     GraphNode& node = Node();
-    node.name = "[pytorch|profiler|execution_trace|thread]";
-    node.on_host = true;
-    node.thread = ThreadOf(item.writer);
-    Thread& thread = threads_.Of(item.writer);
-    thread.root = thread.last = Index();
-    thread.idle_since = INT64_MAX / 2;  // nothing waits before its first
-    first_root_ = std::min(first_root_, Index());
-  }
-  int64_t ThreadOf(uint16_t writer) const {
-    return writer < trace_.writers.size() ? trace_.writers[writer].thread : 0;
-  }
-
-  void AddOperator(const GraphItem& item) {
-    GraphNode& node = Node();
-    const Operators& ops = trace_.operators;
-    node.name = trace_.dictionary.String(ops.name[item.row]);
-    node.on_host = true;
+    node.name = trace_.dictionary.String(ops_.name[item.row]);
+    SetDuration(own_ns_[item.row]);
     node.op = item.row;
-    node.thread = ThreadOf(item.writer);
-    SetTimes(item, items_.own_ns[item.row]);
-    Around(item);
     node.phase = phases_[item.row];
-    node.bytes = TensorBytes(trace_, ops.shapes.At(item.row), ops.types.At(item.row)) +
-                 TensorBytes(trace_, ops.output_shapes.At(item.row), ops.output_types.At(item.row));
+    node.bytes = TensorsOf(item.row);
     Thread& thread = threads_.Of(item.writer);
     if (thread.last == thread.root) thread.idle_since = trace_.first_ns;
     Follow(item);
-    for (const uint32_t maker : MakersOf(item.row)) Depend(node_of_op_[maker]);
+    for (const uint32_t maker : of_op_[item.row].makers) Depend(of_op_[maker].node);
     DependOnForward(item.row);
-    node_of_op_[item.row] = Index();
+    of_op_[item.row].node = Index();
     communication_.See(item.row, Index());
   }
-  const std::vector<uint32_t>& MakersOf(uint32_t op) const {
-    static const std::vector<uint32_t> kNoMakers;
-    const auto found = makers_.find(op);
-    return found == makers_.end() ? kNoMakers : found->second;
+  uint64_t TensorsOf(uint32_t op) const {
+    return static_cast<uint64_t>(
+        TensorBytes(trace_, ops_.shapes.At(op), ops_.types.At(op)) +
+        TensorBytes(trace_, ops_.output_shapes.At(op), ops_.output_types.At(op)));
   }
   // A backward operator has the number of the forward one.
   void DependOnForward(uint32_t op) {
     constexpr uint8_t kBackward = 1;
-    const uint64_t sequence = trace_.operators.sequence.At(op);
+    const uint64_t sequence = ops_.sequence.At(op);
     if (sequence == 0) return;
-    if (trace_.operators.scope.At(op) != kBackward) {
+    if (ops_.scope.At(op) != kBackward) {
       forward_[sequence] = Index();
     } else if (const auto made = forward_.find(sequence); made != forward_.end()) {
       Depend(made->second);
     }
   }
 
-  void AddCall(const GraphItem& item) {
-    GraphNode& node = Node();
-    const bool is_call = item.kind == GraphItem::Kind::kCall;
+  void AddCall(const Item& item) {
+    const bool is_call = item.kind == Kind::kCall;
     const ApiCalls& calls = is_call ? trace_.api_calls : trace_.event_calls;
-    node.name = trace_.dictionary.Api(calls.api[item.row]).name;
-    node.on_host = true;
-    node.thread = ThreadOf(item.writer);
-    SetTimes(item, item.end - item.key);
-    Around(item);
+    Node().name = trace_.dictionary.Api(calls.api[item.row]).name;
+    SetDuration(item.end - item.begin());
     Follow(item);
     if (item.awaited != kNone) Depend(node_of_span_[item.awaited]);
     // A launch outside of any operator is what its work hangs off.
     if (is_call && item.awaited == kNone) node_of_call_[item.row] = Index();
   }
 
-  void AddDevice(const GraphItem& item) {
+  void AddDevice(const Item& item) {
     GraphNode& node = Node();
     const DeviceSpan& span = spans_[item.row];
     node.name = NameOf(trace_, span);
+    SetDuration(span.end - span.start);
     node.stream = StreamNumber(span.stream);
-    SetTimes(item, item.end - spans_[item.row].start);
-    node.op = item.around == kNone ? kNobody : item.around;
-    Launched(item, span);
+    node.op = item.around;
+    node.bytes = BytesMoved(trace_, span);
+    Launched(item.around, span.launch);
     DependOnWork(order_.Before(item.row));
     auto [wait, end] = std::ranges::equal_range(event_waits_, item.row, {},
                                                 [](const auto& edge) { return edge.first; });
     for (; wait != end; ++wait) DependOnWork(wait->second);
     if (span.table == DeviceSpan::Table::kKernel && span.kind == WorkKind::kCommunication) {
-      communication_.OfKernel(span.row, &node);
+      communication_.OfWork(item.row, &node);
       FollowCommunicator();
     }
-    SetBytes(span);
+    if (node.bytes == 0) node.bytes = static_cast<uint64_t>(node.message);
+    if (node.bytes == 0 && node.op != kNone) node.bytes = TensorsOf(node.op);
     node_of_span_[item.row] = Index();
   }
   // On it, or, where it was left out, on the last before it on its stream that was not.
@@ -208,56 +281,44 @@ class Builder {
     while (work != kNone && node_of_span_[work] == kNobody) work = order_.Before(work);
     if (work != kNone) Depend(node_of_span_[work]);
   }
-  void Launched(const GraphItem& item, const DeviceSpan& span) {
-    uint32_t by = item.around == kNone ? kNobody : node_of_op_[item.around];
-    if (by == kNobody && span.launch != kNone) by = node_of_call_[span.launch];
-    if (by == kNobody && span.launch != kNone) {
-      by = threads_.LastOf(trace_.api_calls.writer[span.launch]);
-    }
-    if (by == kNobody) by = first_root_;
-    if (by != kNobody) Node().control.push_back(by);
-    Depend(by);
-    if (item.around == kNone) return;
-    Node().phase = phases_[item.around];
-    for (uint32_t op = item.around; op != kNone; op = trace_.operators.parent[op]) {
-      for (const uint32_t maker : MakersOf(op)) {
-        if (!work_of_op_[maker].empty()) Depend(work_of_op_[maker].back());
+  void Launched(uint32_t op, uint32_t launch) {
+    uint32_t by = NodeOf(op);
+    if (by == kNobody && launch != kNone) by = node_of_call_[launch];
+    if (by == kNobody && launch != kNone) by = threads_.LastOf(trace_.api_calls.writer[launch]);
+    AskedBy(by);
+    for (; op != kNone; op = ops_.parent[op]) {
+      for (const uint32_t maker : of_op_[op].makers) {
+        if (!of_op_[maker].work.empty()) Depend(of_op_[maker].work.back());
       }
-      work_of_op_[op].push_back(Index());
+      of_op_[op].work.push_back(Index());
     }
+  }
+  // kNobody: by the first thread.
+  void AskedBy(uint32_t by) {
+    if (by == kNobody) by = 0;
+    Node().control.push_back(by);
+    Depend(by);
   }
   void FollowCommunicator() {
     if (Node().collective.empty()) return;
     const auto [at, is_new] = communicators_.try_emplace(Node().group, Index());
     if (!is_new) Depend(std::exchange(at->second, Index()));
   }
-  void SetBytes(const DeviceSpan& span) {
-    GraphNode& node = Node();
-    const Operators& ops = trace_.operators;
-    if (span.table == DeviceSpan::Table::kCopy) node.bytes = trace_.copies.bytes[span.row];
-    if (span.table == DeviceSpan::Table::kMemset) node.bytes = trace_.memsets.bytes[span.row];
-    if (node.bytes == 0) node.bytes = static_cast<uint64_t>(node.message);
-    if (node.bytes != 0 || node.op == kNobody) return;
-    node.bytes = TensorBytes(trace_, ops.shapes.At(node.op), ops.types.At(node.op)) +
-                 TensorBytes(trace_, ops.output_shapes.At(node.op), ops.output_types.At(node.op));
-  }
 
-  void AddHostCollective(const GraphItem& item) {
-    const HostCollective& comm = items_.collectives[item.row];
+  void AddHostCollective(const Item& item) {
+    const HostCollective& comm = collectives_.list[item.row];
     GraphNode& node = Node();
-    node.name = comm.op != kNone ? trace_.dictionary.String(trace_.operators.name[comm.op])
-                                 : "gloo:" + comm.type;
-    SetTimes(item, item.end - item.key);
+    SetDuration(item.end - item.start);
+    node.name =
+        comm.op != kNone ? trace_.dictionary.String(ops_.name[comm.op]) : "gloo:" + comm.type;
     const uint32_t asked = communication_.OfHost(comm, &node);
     node.bytes = static_cast<uint64_t>(node.message);
-    const uint32_t by = asked != kNobody ? asked : first_root_;
-    if (by != kNobody) node.control.push_back(by);
-    Depend(by);
+    AskedBy(asked);
     FollowCommunicator();
     if (comm.op != kNone) {
       node.op = comm.op;
-      node_of_op_[comm.op] = Index();
-      for (const uint32_t maker : MakersOf(comm.op)) Depend(node_of_op_[maker]);
+      of_op_[comm.op].node = Index();
+      for (const uint32_t maker : of_op_[comm.op].makers) Depend(of_op_[maker].node);
     }
     // Work that is only replayed runs on the host.
     node.on_host = node.kind == GraphNode::Kind::kCompute;
@@ -270,37 +331,38 @@ class Builder {
     const std::vector<FlopCount> counts = CountFlops(trace_, FlopRule::kCounter);
     for (uint32_t op = 0; op < counts.size(); ++op) {
       if (counts[op].flops == 0) continue;
-      uint32_t longest = node_of_op_[op];
-      bool on_device = false;
-      for (const uint32_t work : work_of_op_[op]) {
+      uint32_t longest = kNobody;
+      for (const uint32_t work : of_op_[op].work) {
         const GraphNode& node = graph_.nodes[work];
         if (node.kind != GraphNode::Kind::kCompute) continue;
-        if (on_device && node.duration <= graph_.nodes[longest].duration) continue;
-        longest = work;
-        on_device = true;
+        if (longest == kNobody || node.duration > graph_.nodes[longest].duration) longest = work;
       }
+      if (longest == kNobody) longest = of_op_[op].node;
       if (longest != kNobody) graph_.nodes[longest].flops += counts[op].flops;
     }
   }
 
   const Trace& trace_;
-  const std::vector<DeviceSpan>& spans_;
-  DeviceOrder order_;
-  std::vector<std::pair<uint32_t, uint32_t>> event_waits_;
-  GraphItems items_;
+  const ExportOptions& options_;
+  const Operators& ops_ = trace_.operators;
+  const std::vector<DeviceSpan>& spans_ = DeviceTimeline(trace_);
+  const DeviceOrder order_{trace_};
+  const std::vector<std::pair<uint32_t, uint32_t>> event_waits_ = order_.EventWaits();
+  const HostCollectives collectives_;
   GraphCommunication communication_;
-  std::vector<std::string_view> phases_;
-  int64_t shift_;
-  bool timed_;
+  const std::vector<std::string_view> phases_ = PhasesOfOperators(trace_);
+  // By operator, without calls that are nodes.
+  std::vector<int64_t> own_ns_ = OwnTimes(ops_, [](uint32_t) { return true; });
+  const int64_t shift_;
+  const bool timed_ = trace_.origin != TraceOrigin::kExecution;
+  std::vector<Item> items_;
   WorkGraph graph_;
-  uint32_t first_root_ = kNobody;
-  std::vector<uint32_t> node_of_op_, node_of_span_;
-  std::vector<std::vector<uint32_t>> work_of_op_;  // nodes of devices, inside operators too
-  std::vector<uint32_t> node_of_call_;
+  std::vector<OperatorNodes> of_op_ = std::vector<OperatorNodes>(ops_.size());
+  std::vector<uint32_t> node_of_span_ = std::vector<uint32_t>(spans_.size(), kNobody);
+  std::vector<uint32_t> node_of_call_ = std::vector<uint32_t>(trace_.api_calls.size(), kNobody);
   ThreadOrder threads_;
-  std::unordered_map<uint32_t, std::vector<uint32_t>> makers_;  // by operator: operators
-  std::unordered_map<uint64_t, uint32_t> forward_;              // by sequence number
-  std::map<std::string, uint32_t> communicators_;               // the last of each
+  std::unordered_map<uint64_t, uint32_t> forward_;  // by sequence number
+  std::map<std::string, uint32_t> communicators_;   // the last of each
 };
 
 }  // namespace

@@ -4,11 +4,11 @@
 #include <optional>
 
 #include "collector/facts/causes/device_sweep.h"
-#include "collector/facts/clock_alignment.h"
 #include "collector/facts/collectives.h"
 #include "collector/facts/device_order.h"
 #include "collector/facts/host_activity.h"
 #include "collector/facts/numbers/interval_set.h"
+#include "collector/facts/shared_clock.h"
 
 namespace ranktap::collector {
 namespace {
@@ -20,14 +20,6 @@ struct RankOrder {
   explicit RankOrder(const Trace& of)
       : trace(of), spans(DeviceTimeline(of)), order(of), loading(DataLoading(of)) {}
 
-  uint32_t SpanOfKernel(uint32_t kernel) const {
-    const int64_t start = trace.kernels.start[kernel];
-    const auto at = std::ranges::lower_bound(spans, start, {}, &DeviceSpan::start);
-    const auto span = std::find_if(at, spans.end(), [kernel](const DeviceSpan& one) {
-      return one.table == DeviceSpan::Table::kKernel && one.row == kernel;
-    });
-    return static_cast<uint32_t>(span - spans.begin());
-  }
   // What `i` began after, on the device; kNone: nothing.
   uint32_t Before(uint32_t i) const {
     const int64_t start = spans[i].start;
@@ -44,7 +36,6 @@ struct RankOrder {
     const auto after = std::ranges::upper_bound(order.returns(), time, {}, &DeviceReturn::returned);
     return after == order.returns().begin() ? nullptr : &*std::prev(after);
   }
-  int64_t Loading(int64_t start, int64_t end) const { return Length(Within(loading, start, end)); }
 
   const Trace& trace;
   const std::vector<DeviceSpan>& spans;
@@ -57,7 +48,7 @@ class Walk {
   explicit Walk(const Run& run)
       : run_(run),
         collectives_(MatchCollectives(run)),
-        by_kernel_(CollectivesByKernel(run)),
+        by_work_(CollectivesByWork(run)),
         ranks_(run.traces.size()) {}
 
   std::vector<PathSegment> From(uint32_t trace) {
@@ -82,38 +73,23 @@ class Walk {
     if (end > start) path_.push_back({trace_, cause, kernel, start, end, end - start, graph});
   }
 
-  void AddWork(Cause cause, const DeviceSpan& span) {
-    using Table = DeviceSpan::Table;
-    const uint32_t graph = span.table == Table::kGraphLaunch
-                               ? run_.traces[trace_].graph_launches.graph.At(span.row)
-                               : kNone;
-    Add(cause, span.start, span.end, span.table == Table::kKernel ? span.name : kNone, graph);
-  }
-
-  // Adds work `i`; returns what it waited for.
+  // Adds work `i`, of a collective what its last member had of it; returns the work for which its
+  // start waited.
   uint32_t Follow(uint32_t i) {
-    const DeviceSpan span = Rank().spans[i];
-    const bool has_collectives =
-        span.table == DeviceSpan::Table::kKernel && !by_kernel_[trace_].empty();
-    const uint32_t collective = has_collectives ? by_kernel_[trace_][span.row] : kNone;
-    if (collective != kNone && collectives_[collective].members.size() > 1) {
+    const uint32_t collective = by_work_[trace_].empty() ? kNone : by_work_[trace_][i];
+    if (collective != kNone) {
       const CollectiveRun& call = collectives_[collective];
-      const CollectiveMember& last = call.members[call.last_arriver()];
-      trace_ = last.trace;
-      i = Rank().SpanOfKernel(last.kernel);
-      Add(Cause::kTransfer, last.start, last.end, Rank().spans[i].name);
-      return FollowStart(i);
+      trace_ = call.members[call.last_arriver()].trace;
+      i = call.members[call.last_arriver()].work;
     }
+    using Table = DeviceSpan::Table;
+    const DeviceSpan& span = Rank().spans[i];
     const Cause cause = span.kind == WorkKind::kMemory          ? Cause::kMemory
                         : span.kind == WorkKind::kCommunication ? Cause::kTransfer
                                                                 : Cause::kCompute;
-    AddWork(cause, span);
-    return FollowStart(i);
-  }
-
-  // The work for which the start of work `i` waited.
-  uint32_t FollowStart(uint32_t i) {
-    const DeviceSpan& span = Rank().spans[i];
+    const bool is_graph = span.table == Table::kGraphLaunch;
+    Add(cause, span.start, span.end, span.table == Table::kKernel ? span.name : kNone,
+        is_graph ? Rank().trace.graph_launches.graph.At(span.row) : kNone);
     const uint32_t before = Rank().Before(i);
     const int64_t free = before == kNone ? INT64_MIN : Rank().spans[before].end;
     const int64_t launched = span.launch == kNone ? INT64_MIN : HandedOver(Rank().trace, span);
@@ -140,7 +116,7 @@ class Walk {
     return kNone;
   }
   void AddHost(int64_t start, int64_t end) {
-    const int64_t loading = Rank().Loading(start, end);
+    const int64_t loading = Length(Within(Rank().loading, start, end));
     const auto add = [&](Cause cause, int64_t ns) {
       if (ns > 0) path_.push_back({trace_, cause, kNone, start, end, ns});
     };
@@ -150,38 +126,31 @@ class Walk {
 
   const Run& run_;
   const std::vector<CollectiveRun>& collectives_;
-  const std::vector<std::vector<uint32_t>>& by_kernel_;
+  const std::vector<std::vector<uint32_t>>& by_work_;
   std::vector<std::optional<RankOrder>> ranks_;  // made when the path comes there
   uint32_t trace_ = 0;
   std::vector<PathSegment> path_;
 };
 
 std::vector<PathSegment> WalkBack(const Run& run) {
-  // The rank that worked last, by the clocks as collectives align them.
-  const std::vector<ClockDifference> clocks = AlignClocks(run, MatchCollectives(run));
-  std::optional<uint32_t> last_rank;
-  double last = 0;
+  // The rank that worked last.
+  const SharedClock& clock = SharedClockOf(run);
+  uint32_t last_rank = kNone;
+  int64_t last = INT64_MIN;
   for (uint32_t t = 0; t < run.traces.size(); ++t) {
     const std::vector<DeviceSpan>& spans = DeviceTimeline(run.traces[t]);
-    if (spans.empty()) continue;
-    const int64_t end = std::ranges::max_element(spans, {}, &DeviceSpan::end)->end;
-    const double offset =
-        clocks[t].offset_ns + clocks[t].drift_ppm / 1e6 * static_cast<double>(end - clocks[t].at);
-    const double common = static_cast<double>(end) - offset;
-    if (last_rank && common <= last) continue;
+    const auto ends_last = std::ranges::max_element(spans, {}, &DeviceSpan::end);
+    if (ends_last == spans.end() || clock.At(t, ends_last->end) <= last) continue;
     last_rank = t;
-    last = common;
+    last = clock.At(t, ends_last->end);
   }
-  return last_rank ? Walk(run).From(*last_rank) : std::vector<PathSegment>();
+  return last_rank == kNone ? std::vector<PathSegment>() : Walk(run).From(last_rank);
 }
 
 }  // namespace
 
 const std::vector<PathSegment>& FindCriticalPath(const Run& run) {
-  struct CriticalPath {
-    std::vector<PathSegment> path;
-  };
-  return run.memo.Get<CriticalPath>([&run] { return CriticalPath{WalkBack(run)}; }).path;
+  return run.memo.Get<std::vector<PathSegment>>([&run] { return WalkBack(run); });
 }
 
 }  // namespace ranktap::collector

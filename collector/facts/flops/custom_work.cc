@@ -126,8 +126,8 @@ class Finding {
       if (span.table != DeviceSpan::Table::kKernel || span.kind == WorkKind::kCommunication)
         continue;
       out_.time_ns += span.end - span.start;
-      const uint32_t op = trace_.kernels.op.At(span.row);
-      if (op != 0) time_[Owner(op - 1)] += span.end - span.start;
+      const uint32_t op = LaunchingOperator(trace_, span);
+      if (op != kNone) time_[Owner(op)] += span.end - span.start;
     }
     if (out_.on_device) return;
     for (const int64_t time : time_) out_.time_ns += time;

@@ -1,4 +1,5 @@
-// The framework's operator around a moment of a thread.
+// The framework's operator around a moment of a thread, and the time of operators without those
+// inside them.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +10,26 @@
 #include "collector/trace/model.h"
 
 namespace ranktap::collector {
+
+// How much of [start, end) lies in the operator.
+inline int64_t TimeIn(const Operators& ops, uint32_t op, int64_t start, int64_t end) {
+  return std::max<int64_t>(std::min(end, ops.end[op]) - std::max(start, ops.start[op]), 0);
+}
+
+// By row: its time without the operators inside it. `counts(row)`: whether it is one; those that
+// are not are looked through.
+template <typename Counts>
+std::vector<int64_t> OwnTimes(const Operators& ops, Counts&& counts) {
+  std::vector<int64_t> own(ops.size());
+  for (uint32_t op = 0; op < ops.size(); ++op) {
+    own[op] += ops.end[op] - ops.start[op];
+    if (!counts(op)) continue;
+    uint32_t around = ops.parent[op];
+    while (around != kNone && !counts(around)) around = ops.parent[around];
+    if (around != kNone) own[around] -= TimeIn(ops, around, ops.start[op], ops.end[op]);
+  }
+  return own;
+}
 
 // It finds PyTorch's outermost of nested operators ("aten::item" rather than
 // "aten::_local_scalar_dense"), else the innermost.

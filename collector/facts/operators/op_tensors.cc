@@ -24,6 +24,18 @@ int64_t BytesOf(std::string_view type) { return type == "long" ? 8 : BytesPerEle
 
 }  // namespace
 
+int64_t TensorBytes(const Trace& trace, uint32_t shapes, uint32_t types) {
+  constexpr int64_t kMost = int64_t{1} << 50;
+  const OpInputs tensors(trace.dictionary.String(shapes), trace.dictionary.String(types));
+  int64_t bytes = 0;
+  for (size_t i = 0; i < std::min(tensors.shapes.size(), tensors.values.size()); ++i) {
+    const int64_t element = BytesPerElement(tensors.values[i]);
+    bytes =
+        std::min(bytes + std::min(Product({NumelOf(tensors.shapes[i]), element}), kMost), kMost);
+  }
+  return bytes;
+}
+
 OpTensors::OpTensors(const OpSignature& op)
     : op_(op),
       in_(op.shapes, op.values),

@@ -1,4 +1,5 @@
-// Inputs and outputs of an operator as sizes in memory. A part of op_bytes.h.
+// Inputs and outputs of an operator as sizes in memory. A part of op_bytes.h, but for
+// TensorBytes().
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,13 @@
 
 #include "collector/facts/flops/op_inputs.h"
 #include "collector/facts/operators/byte_count.h"
+#include "collector/trace/model.h"
 
 namespace ranktap::collector {
+
+// The tensors that went into an operator, or came out, in bytes, by Dictionary::String of their
+// shapes and types. Lists count nothing; no more than 2^50.
+int64_t TensorBytes(const Trace& trace, uint32_t shapes, uint32_t types);
 
 // Counts what is read and written. An input of an unknown type makes the whole unknown.
 class OpTensors {

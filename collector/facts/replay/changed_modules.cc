@@ -138,9 +138,9 @@ bool ChangeDevice(const Run& run, uint32_t t, const Change& change, GraphEdit* e
     if (graph.trace[node] != t || graph.kind[node] != NodeKind::kWork) continue;
     const DeviceSpan& span = spans[graph.row[node]];
     if (span.table != DeviceSpan::Table::kKernel || span.kind == WorkKind::kCommunication) continue;
-    const uint32_t op = trace.kernels.op.At(span.row);
-    if (op == 0 || op > places.size() || places[op - 1].module == 0) continue;
-    if (!wanted.Has(places[op - 1].module)) continue;
+    const uint32_t op = LaunchingOperator(trace, span);
+    if (op >= places.size() || places[op].module == 0) continue;
+    if (!wanted.Has(places[op].module)) continue;
     edit->share[node] *= change.factor;
     any = true;
   }

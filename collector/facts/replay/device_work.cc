@@ -50,10 +50,9 @@ class DeviceWorkOf {
   // A collective that others take part in is two: until the last rank is there, and the rest.
   void AddNodes() {
     GraphBuilder& builder = links_->builder();
-    const std::vector<uint32_t>& by_kernel = CollectivesByKernel(links_->run())[t_];
+    const std::vector<uint32_t>& by_work = CollectivesByWork(links_->run())[t_];
     const auto meeting_of = [&](uint32_t i) {
-      const bool is_kernel = spans_[i].table == DeviceSpan::Table::kKernel;
-      const uint32_t call = is_kernel && !by_kernel.empty() ? by_kernel[spans_[i].row] : kNone;
+      const uint32_t call = by_work.empty() ? kNone : by_work[i];
       return call == kNone ? kNone : links_->meetings[call];
     };
     nodes_.first = static_cast<uint32_t>(builder.size());

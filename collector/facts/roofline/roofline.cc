@@ -24,19 +24,6 @@ using Table = DeviceSpan::Table;
 // CUPTI's kinds of copies that stay in the memory of one device: array or device to either.
 bool StaysOnDevice(uint8_t copy_kind) { return copy_kind >= 5 && copy_kind <= 8; }
 
-const DeviceWork& TableOf(const Trace& trace, Table table) {
-  switch (table) {
-    case Table::kCopy:
-      return trace.copies;
-    case Table::kMemset:
-      return trace.memsets;
-    case Table::kGraphLaunch:
-      return trace.graph_launches;
-    default:
-      return trace.kernels;
-  }
-}
-
 // The innermost NVTX range open on a thread.
 class RangeAround {
  public:
@@ -143,16 +130,16 @@ class Measuring {
     std::array<std::pair<const NoOperator, std::vector<uint32_t>>*, 8> last{};
     for (uint32_t i = 0; i < spans_.size(); ++i) {
       const DeviceSpan& span = spans_[i];
-      const uint32_t op = TableOf(trace_, span.table).op.At(span.row);
-      if (op != 0 && root_[op - 1] != kNone) {
-        by_root_[root_[op - 1]].push_back(i);
+      const uint32_t op = LaunchingOperator(trace_, span);
+      if (op != kNone && root_[op] != kNone) {
+        by_root_[root_[op]].push_back(i);
         continue;
       }
-      const NoOperator key = {.op = op == 0 ? kNone : op - 1,
-                              .name = op == 0 ? ranges.Of(span) : ops_.name[op - 1],
+      const NoOperator key = {.op = op,
+                              .name = op == kNone ? ranges.Of(span) : ops_.name[op],
                               .device = span.device,
                               .step = finder.IndexOf(span),
-                              .kind = KindOf(span, op != 0)};
+                              .kind = KindOf(span, op != kNone)};
       auto*& of = last[(static_cast<size_t>(key.kind) * 2 + (key.name & 1)) % last.size()];
       if (of == nullptr || of->first != key) of = &*uncounted_.try_emplace(key).first;
       of->second.push_back(i);
@@ -306,11 +293,9 @@ class Measuring {
     point->bytes.known = BytesKnown::kExactly;
     for (const uint32_t i : spans) {
       const DeviceSpan& span = spans_[i];
-      const bool is_copy = span.table == Table::kCopy;
-      const uint64_t bytes =
-          is_copy ? trace_.copies.bytes[span.row] : trace_.memsets.bytes[span.row];
-      const auto moved = static_cast<int64_t>(std::min<uint64_t>(bytes, INT64_MAX / 4));
-      if (is_copy) AddCapped(moved, &point->bytes.read);
+      const auto moved =
+          static_cast<int64_t>(std::min<uint64_t>(BytesMoved(trace_, span), INT64_MAX / 4));
+      if (span.table == Table::kCopy) AddCapped(moved, &point->bytes.read);
       AddCapped(moved, &point->bytes.written);
     }
   }

@@ -17,18 +17,13 @@ struct Change {
   double by;  // GB/s
 };
 
-uint64_t BytesOf(const Trace& trace, const DeviceSpan& span) {
-  return span.table == DeviceSpan::Table::kCopy ? trace.copies.bytes[span.row]
-                                                : trace.memsets.bytes[span.row];
-}
-
 double BandwidthOf(const Trace& trace, const DeviceSpan& span) {
   const bool is_copy = span.table == DeviceSpan::Table::kCopy;
   const double reported = is_copy ? trace.copies.reported_bandwidth.At(span.row)
                                   : trace.memsets.reported_bandwidth.At(span.row);
   if (reported > 0) return reported;
   const int64_t ns = span.end - span.start;
-  return ns == 0 ? 0 : static_cast<double>(BytesOf(trace, span)) / static_cast<double>(ns);
+  return ns == 0 ? 0 : static_cast<double>(BytesMoved(trace, span)) / static_cast<double>(ns);
 }
 
 std::vector<double> Levels(std::vector<Change> changes) {
@@ -74,7 +69,7 @@ void AddSpan(const DeviceSpan& span, bool as_hta, Traffic* traffic) {
     if (unknown && bandwidth <= 0) return;
     if (bandwidth > 0) traffic->of_each.push_back(bandwidth);
   }
-  traffic->bytes += static_cast<int64_t>(BytesOf(trace, span));
+  traffic->bytes += static_cast<int64_t>(BytesMoved(trace, span));
   traffic->ns += span.end - span.start;
 }
 

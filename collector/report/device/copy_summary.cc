@@ -38,8 +38,7 @@ void Add(const Trace& trace, std::map<std::string, CopyRow>* by_name) {
     const bool is_copy = span.table == DeviceSpan::Table::kCopy;
     if (!is_copy && span.table != DeviceSpan::Table::kMemset) continue;
     CopyRow& row = (*by_name)[NameOf(trace, span)];
-    const auto bytes = static_cast<int64_t>(is_copy ? trace.copies.bytes[span.row]
-                                                    : trace.memsets.bytes[span.row]);
+    const auto bytes = static_cast<int64_t>(BytesMoved(trace, span));
     row.time.Add(span.end - span.start);
     row.bytes += bytes;
     const bool unknown = (is_copy ? trace.copies.bytes_unknown.At(span.row)

@@ -137,7 +137,7 @@ json Collectives(const Run& run, const Buckets& buckets, const std::vector<StepP
       for (const CollectiveMember& member : call.members) {
         const StepPlaces& of = steps[member.trace];
         const int64_t step =
-            member.kernel == kNone ? of.OnHost(member.start) : of.OnDevice(member.start);
+            member.work == kNone ? of.OnHost(member.start) : of.OnDevice(member.start);
         times.Add({call.group, call.type, call.bytes}, member.trace, step, member.length());
       }
     }

@@ -10,6 +10,7 @@
 
 #include "collector/facts/device_steps.h"
 #include "collector/facts/device_timeline.h"
+#include "collector/facts/framework/operator_around.h"
 #include "collector/facts/framework/timed_steps.h"
 #include "collector/facts/host_activity.h"
 #include "collector/facts/range_instances.h"
@@ -35,21 +36,6 @@ std::vector<int64_t> OwnTimes(const Ranges& ranges, const std::vector<uint32_t>&
     while (!around.empty() && ranges.end[rows[around.back()]] <= start) around.pop_back();
     if (!around.empty()) own[around.back()] -= end - start;
     around.push_back(i);
-  }
-  return own;
-}
-
-std::vector<int64_t> OwnTimes(const Operators& ops) {
-  const auto is_operator = [&ops](uint32_t row) {
-    return ops.kind[row] == static_cast<uint8_t>(OperatorKind::kOperator);
-  };
-  std::vector<int64_t> own(ops.size());
-  for (uint32_t i = 0; i < ops.size(); ++i) own[i] += ops.end[i] - ops.start[i];
-  for (uint32_t i = 0; i < ops.size(); ++i) {
-    if (!is_operator(i)) continue;
-    uint32_t parent = ops.parent[i];
-    while (parent != kNone && !is_operator(parent)) parent = ops.parent[parent];
-    if (parent != kNone) own[parent] -= ops.end[i] - ops.start[i];
   }
   return own;
 }
@@ -188,10 +174,13 @@ class Sampler {
   void AddOperators(const Trace& trace) {
     const Operators& ops = trace.operators;
     Begin(SampleKind::kOperator, RecordedSteps(trace, {ops.start.data(), ops.size()}));
-    const std::vector<int64_t> own = OwnTimes(ops);
+    const auto is_operator = [&ops](size_t row) {
+      return ops.kind[row] == static_cast<uint8_t>(OperatorKind::kOperator);
+    };
+    const std::vector<int64_t> own = OwnTimes(ops, is_operator);
     StepFinder finder(trace, *steps_);
     for (size_t i = 0; i < ops.size(); ++i) {
-      if (ops.kind[i] != static_cast<uint8_t>(OperatorKind::kOperator)) continue;
+      if (!is_operator(i)) continue;
       Add(trace.dictionary.String(ops.name[i]), finder.IndexAt(ops.start[i]), own[i]);
     }
   }

@@ -145,13 +145,11 @@ std::string_view AdviceOnCollective(std::string_view type) {
 
 // The type of the collectives that are most of it; empty: not known.
 std::string MostExposedType(const RankFacts& rank, const Exposed& exposed) {
-  const std::vector<uint32_t>& collectives = CollectivesByKernel(rank.run())[rank.index()];
+  const std::vector<uint32_t>& collectives = CollectivesByWork(rank.run())[rank.index()];
   std::map<std::string, int64_t> by_type;
   if (collectives.empty()) return "";
   for (const auto& [span, ns] : exposed.by_span) {
-    const DeviceSpan& of = rank.spans()[span];
-    const uint32_t collective =
-        of.table == DeviceSpan::Table::kKernel ? collectives[of.row] : kNone;
+    const uint32_t collective = collectives[span];
     if (collective != kNone) by_type[MatchCollectives(rank.run())[collective].type] += ns;
   }
   const auto most =
@@ -180,10 +178,10 @@ std::map<uint32_t, int64_t> SmallCollectives(const RankFacts& rank, bool* sizes_
   for (const CollectiveRun& collective : MatchCollectives(rank.run())) {
     if (collective.bytes == 0) continue;
     for (const CollectiveMember& member : collective.members) {
-      if (member.trace != rank.index() || member.kernel == kNone) continue;
+      if (member.trace != rank.index()) continue;
       *sizes_known = true;
       if (collective.bytes < kSmallBytes && rank.IsCounted(member.start)) {
-        small[member.kernel] = collective.bytes;
+        small[rank.spans()[member.work].row] = collective.bytes;
       }
     }
   }

@@ -64,8 +64,7 @@ std::optional<ProductShape> ShapeOfOperator(const Trace& trace, uint32_t op) {
 
 // The shape of the product that a kernel was launched for, by the operators around its launch.
 std::optional<ProductShape> ShapeOf(const Trace& trace, const DeviceSpan& span) {
-  const uint32_t cause = trace.kernels.op.At(span.row);
-  for (uint32_t op = cause == 0 ? kNone : cause - 1; op != kNone; op = trace.operators.parent[op]) {
+  for (uint32_t op = LaunchingOperator(trace, span); op != kNone; op = trace.operators.parent[op]) {
     if (const auto shape = ShapeOfOperator(trace, op)) return shape;
   }
   return std::nullopt;

@@ -42,8 +42,7 @@ struct Convolutions {
   void AddSpan(const Trace& trace, const DeviceSpan& span) {
     if (span.table != DeviceSpan::Table::kKernel) return;
     const Operators& ops = trace.operators;
-    const uint32_t cause = trace.kernels.op.At(span.row);
-    for (uint32_t op = cause == 0 ? kNone : cause - 1; op != kNone; op = ops.parent[op]) {
+    for (uint32_t op = LaunchingOperator(trace, span); op != kNone; op = ops.parent[op]) {
       const auto input = InputOfBenchmark(trace.dictionary.String(ops.name[op]));
       if (!input) continue;
       const OpInputs inputs("", trace.dictionary.String(ops.values.At(op)));

@@ -6,6 +6,7 @@
 
 #include "collector/facts/clock_alignment.h"
 #include "collector/facts/collective_types.h"
+#include "collector/facts/shared_clock.h"
 #include "collector/report/reports.h"
 #include "tests/unit/collector/report/table_access.h"
 #include "tests/unit/collector/synthetic_job.h"
@@ -105,10 +106,16 @@ TEST(Align, RanksThatNeverMeetAreJoinedOverThoseThatDo) {
               static_cast<double>(shape.clocks[2].Local(found[2].at) - found[2].at), 200);
 }
 
-TEST(Align, ARankWithoutCollectivesIsNotKnown) {
-  SyntheticJob job({.ranks = 2});
+TEST(Align, ARankWithoutCollectivesIsNotKnownAndTheOthersAreOnOneClockAllTheSame) {
+  JobShape shape{.ranks = 2};
+  shape.clocks = {{0}, {1'000'000}};
+  SyntheticJob job(shape);
   job.run().traces.emplace_back().info.rank = 2;
   EXPECT_FALSE(AlignClocks(job.run(), MatchCollectives(job.run()))[2].known);
+  const SharedClock clock(job.run());
+  EXPECT_FALSE(clock.is_known());
+  EXPECT_NEAR(clock.At(1, 5'000'000), 4'000'000, 100);
+  EXPECT_EQ(clock.At(2, 5'000'000), 5'000'000);
 }
 
 }  // namespace
