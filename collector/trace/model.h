@@ -231,6 +231,7 @@ struct Trace {
   int64_t base_time_ns = 0;
   int64_t first_ns = 0, last_ns = 0;  // of all events with times; both 0 when there are none
   uint64_t events = 0;                // stored in the file
+  bool dropped_before = false;        // by --keep; what began before and lasts is there
   uint64_t unmatched_pops = 0;        // ends of ranges that began before the trace
   uint64_t unknown_events = 0;        // of kinds newer than this build
   // Events that the importer does not know what to do with, and which they are most ("device events

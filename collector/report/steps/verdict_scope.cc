@@ -139,6 +139,7 @@ std::string HowLittle(const Run& run, const std::vector<RankWaterfall>& waterfal
   for (size_t t = 0; t < waterfalls.size(); ++t) {
     const std::vector<Step>& list = waterfalls[t].steps.list;
     if (waterfalls[t].counted == 0 || waterfalls[t].steps.source.empty()) continue;
+    if (run.traces[t].dropped_before) continue;  // when its first kept event was is not known
     ++ranks;
     steps += list.size();
     covered += list.back().end - list.front().start;

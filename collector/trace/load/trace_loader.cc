@@ -128,7 +128,9 @@ class Loader {
     if (!trace_->dictionary.Add(std::as_bytes(std::span(dictionary)))) return false;
     // Later checkpoints repeat what is in the file.
     if (std::exchange(has_checkpoint_, true)) return true;
-    return std::ranges::all_of(KeptPartOf(checkpoint).lasting(),
+    const v1::CheckpointOfKept kept = KeptPartOf(checkpoint);
+    trace_->dropped_before = kept.dropped_before();
+    return std::ranges::all_of(kept.lasting(),
                                [this](const std::string& frame) { return AddLasting(frame); });
   }
 

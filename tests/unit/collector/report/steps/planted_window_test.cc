@@ -144,15 +144,25 @@ TEST(PlantedWindow, RangesOfOptimizersAreStepsWhereNoProfilerStepIs) {
 }
 
 // Ten steps of 1 ms in the last of two seconds.
-TEST(PlantedWindow, AVerdictOfLittleOfTheTraceSaysSoFirst) {
+std::string SentenceOfTenSteps(bool dropped_before) {
   Program program;
+  program.trace().dropped_before = dropped_before;
   program.AddOperator("load", 0, 1'990 * kMs);
   for (int64_t at = 1'990 * kMs; at < 2'000 * kMs; at += kMs) {
     program.AddStep(at, at + kMs);
     program.AddKernel(at, at, at + kMs / 2);
   }
-  EXPECT_EQ(Judge(program.run()).sentence.substr(0, 67),
+  return Judge(program.run()).sentence;
+}
+
+TEST(PlantedWindow, AVerdictOfLittleOfTheTraceSaysSoFirst) {
+  EXPECT_EQ(SentenceOfTenSteps(false).substr(0, 67),
             "The 10 steps found are 10.00 ms of 2.000 s that were recorded (0.5 ");
+}
+
+// "load" lasts since long before what --keep kept.
+TEST(PlantedWindow, AVerdictOfTheLastMinuteDoesNotCountTheTimeThatKeepDropped) {
+  EXPECT_FALSE(SentenceOfTenSteps(true).starts_with("The 10 steps found are"));
 }
 
 }  // namespace
