@@ -94,7 +94,7 @@ ParquetTable CollectiveTable(const std::vector<Part>& parts, const Trace& trace,
   table.Bool("arrived_last", [&parts](uint32_t i) {
     return parts[i].is_last && parts[i].call->members.size() > 1;
   });
-  table.Bool("on_host", [&parts](uint32_t i) { return parts[i].member->kernel == kNone; });
+  table.Bool("on_host", [&parts](uint32_t i) { return parts[i].member->work == kNone; });
   table.Optional(
       "step", [&parts, &trace](uint32_t i) { return StepNumberAt(trace, parts[i].member->start); });
   return table;
