@@ -29,7 +29,7 @@ bool PythonApi::Load() {
   (void)RANKTAP_FIND(PyExc_Exception);
   (void)RANKTAP_FIND(Py_IsInitialized);
   (void)RANKTAP_FIND(PyDict_Size);
-  (void)RANKTAP_FIND(PyDict_GetItemString);
+  (void)RANKTAP_FIND(PyDict_GetItem);
   // The first one fails in every process without Python; the rest only in a broken one.
   return RANKTAP_FIND(PySys_AddAuditHook) && RANKTAP_FIND(Py_AddPendingCall) &&
          RANKTAP_FIND(PyMem_GetAllocator) && RANKTAP_FIND(PyMem_SetAllocator) &&

@@ -70,7 +70,7 @@ struct PythonApi {
   PyObject** PyExc_Exception;
   int (*Py_IsInitialized)();
   intptr_t (*PyDict_Size)(PyObject*);
-  PyObject* (*PyDict_GetItemString)(PyObject*, const char*);
+  PyObject* (*PyDict_GetItem)(PyObject*, PyObject*);
 
   // False: there is no CPython in the process, or one without audit hooks (before 3.8).
   [[nodiscard]] bool Load();

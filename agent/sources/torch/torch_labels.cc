@@ -53,30 +53,31 @@ struct OpenLabel {
   std::array<char, 64> name;
 };
 struct OpenLabels {
-  std::atomic<uintptr_t> thread{0};  // whose they are; 0: nobody's
   std::array<OpenLabel, 16> open;
   size_t count = 0;
 };
 // Threads of gloo and autograd have labels beside the main one. A thread without a list has only
 // the labels that begin while it records.
 std::array<OpenLabels, 16> g_open_labels;
+// Whose each list is; 0: nobody's. In a place of their own, since each label looks through them:
+// with the lists they were 16 lines of the cache, and an optimizer's step has two labels.
+alignas(64) std::array<std::atomic<uintptr_t>, g_open_labels.size()> g_list_owners;
 
 uintptr_t ThisThread() { return reinterpret_cast<uintptr_t>(__builtin_thread_pointer()); }
 
 OpenLabels* LabelsOfThread() {
   const uintptr_t self = ThisThread();
-  const auto found =
-      std::find_if(g_open_labels.begin(), g_open_labels.end(), [self](const OpenLabels& labels) {
-        return labels.thread.load(std::memory_order_relaxed) == self;
-      });
-  return found == g_open_labels.end() ? nullptr : &*found;
+  for (size_t i = 0; i < g_list_owners.size(); ++i) {
+    if (g_list_owners[i].load(std::memory_order_relaxed) == self) return &g_open_labels[i];
+  }
+  return nullptr;
 }
 
 OpenLabels* ListForThread() {
   if (OpenLabels* const own = LabelsOfThread()) return own;
-  for (OpenLabels& labels : g_open_labels) {
+  for (size_t i = 0; i < g_list_owners.size(); ++i) {
     uintptr_t nobody = 0;
-    if (labels.thread.compare_exchange_strong(nobody, ThisThread())) return &labels;
+    if (g_list_owners[i].compare_exchange_strong(nobody, ThisThread())) return &g_open_labels[i];
   }
   return nullptr;
 }
@@ -133,7 +134,10 @@ void EndListed(const void* function) {
     std::copy(labels->open.begin() + static_cast<ptrdiff_t>(i) + 1,
               labels->open.begin() + static_cast<ptrdiff_t>(labels->count),
               labels->open.begin() + static_cast<ptrdiff_t>(i));
-    if (--labels->count == 0) labels->thread.store(0, std::memory_order_release);
+    if (--labels->count == 0) {
+      const auto list = static_cast<size_t>(labels - g_open_labels.data());
+      g_list_owners[list].store(0, std::memory_order_release);
+    }
     return;
   }
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <string_view>
 
 #include "agent/core/capture_state.h"
 #include "agent/sources/torch/torch_ranges.h"
@@ -35,7 +36,8 @@ struct PlainSteps {
   uint64_t until = 0;   // Python is to hear of the beginning of this one; 0: of each
   std::array<PyObject*, 2> dictionaries{};  // and as soon as one has more entries or less
   std::array<intptr_t, 2> sizes{};
-  PyObject* cuda = nullptr;  // or another value of `_initialized`
+  PyObject* cuda = nullptr;  // or another value of `_initialized`, which is
+  PyObject* initialized = nullptr;
   const PyObject* cuda_state = nullptr;
 };
 constinit PlainSteps g_plain{};
@@ -85,7 +87,7 @@ bool IsAsLooked() {
   for (size_t i = 0; i < g_plain.sizes.size(); ++i) {
     if (SizeOf(g_plain.dictionaries[i]) != g_plain.sizes[i]) return false;
   }
-  return g_python.PyDict_GetItemString(g_plain.cuda, "_initialized") == g_plain.cuda_state;
+  return g_python.PyDict_GetItem(g_plain.cuda, g_plain.initialized) == g_plain.cuda_state;
 }
 
 void OpenStepRange(uint64_t number) {
@@ -172,15 +174,21 @@ PyObject* StepNumber(PyObject*, PyObject*) {
 
 PyObject* SetPlainSteps(PyObject*, PyObject* const* arguments, intptr_t count) {
   g_plain.until = 0;
-  if (count < 4 || g_python.PyDict_Size == nullptr || g_python.PyDict_GetItemString == nullptr) {
+  if (count < 4 || g_python.PyDict_Size == nullptr || g_python.PyDict_GetItem == nullptr) {
     return None();
+  }
+  constexpr std::string_view kInitialized = "_initialized";
+  if (g_plain.initialized == nullptr) {  // kept: to make it took each step as long as two ranges
+    g_plain.initialized =
+        g_python.PyUnicode_FromStringAndSize(kInitialized.data(), kInitialized.size());
+    if (g_plain.initialized == nullptr) return nullptr;
   }
   for (size_t i = 0; i < g_plain.sizes.size(); ++i) {
     Keep(g_plain.dictionaries[i], arguments[i + 1]);
     g_plain.sizes[i] = SizeOf(arguments[i + 1]);
   }
   Keep(g_plain.cuda, arguments[3]);
-  g_plain.cuda_state = g_python.PyDict_GetItemString(g_plain.cuda, "_initialized");
+  g_plain.cuda_state = g_python.PyDict_GetItem(g_plain.cuda, g_plain.initialized);
   g_plain.until = g_python.PyLong_AsUnsignedLongLongMask(arguments[0]);
   return None();
 }

@@ -16,7 +16,7 @@ def install(torch):
     backward, data = load('phases').Backward(torch, process), load('phases').Data(process)
     modules = load('modules').Modules(torch, process, backward.watch)
     lightning = load('lightning').Lightning(process)
-    modules.with_call.append(lightning)
+    modules.with_call += lightning, backward, data
     trees = load('trees').Trees(torch, process, modules, optimizers)
     compilations = load('compilations').Compilations(process)
     modules.on_compile.append(guarded(compilations.look))

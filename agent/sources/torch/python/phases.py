@@ -8,7 +8,27 @@ import sys
 guarded = load('guard').guarded
 
 
-class Backward:
+class Replaced:
+    """A function of PyTorch's that is ours while something is recorded, and its own else: sleep, wake. Who has
+    replaced it after us calls ours, which stays."""
+
+    def __init__(self):
+        self._owner = None
+
+    def replace(self, owner, name, ours):
+        self._owner, self._name, self._original, self._ours = owner, name, vars(owner)[name], ours
+        self.wake()
+
+    def sleep(self):
+        if self._owner is not None and vars(self._owner).get(self._name) is self._ours:
+            setattr(self._owner, self._name, self._original)
+
+    def wake(self):
+        if self._owner is not None and vars(self._owner).get(self._name) is self._original:
+            setattr(self._owner, self._name, self._ours)
+
+
+class Backward(Replaced):
     """The backward pass: what runs autograd's engine, torch.autograd's own name of it, has a range around.
 
     Where this PyTorch (before 2.3) has no such name, from the gradient of a root module's output to the end
@@ -16,6 +36,7 @@ class Backward:
     """
 
     def __init__(self, torch, process):
+        super().__init__()
         self._autograd = torch.autograd
         self._engine = torch.autograd.Variable._execution_engine
         self._process = process
@@ -30,7 +51,7 @@ class Backward:
         original = vars(self._autograd).get('_engine_run_backward')
         call = None if original is None else agent.backward_call(original, self._phase, self._name)
         if call is not None:
-            self._autograd._engine_run_backward = call
+            self.replace(self._autograd, '_engine_run_backward', call)
             self._has_call = True
 
     def watch(self, output):
@@ -74,10 +95,11 @@ def ready_batches(iterator):
     return 1 + (queue.qsize() if pinned is None else len(pinned)) + sum(len(task) == 2 for task in tasks.values())
 
 
-class Data:
+class Data(Replaced):
     """Waiting for the next batch."""
 
     def __init__(self, process):
+        super().__init__()
         self._process = process
 
     def begin(self):
@@ -85,15 +107,14 @@ class Data:
         iterator = getattr(loader, '_BaseDataLoaderIter', None)
         if iterator is None:
             return
-        process, original, ready = self._process, iterator.__next__, guarded(ready_batches)
+        original, ready = iterator.__next__, guarded(ready_batches)
+        domain, name = self._process.domains[agent.PHASE_DOMAIN], agent.name(agent.DATA_PHASE)
 
         def __next__(self):
-            if not process.state:
-                return original(self)
-            agent.push(process.domains[agent.PHASE_DOMAIN], agent.name(agent.DATA_PHASE), ready(self) or 0)
+            agent.push(domain, name, ready(self) or 0)
             try:
                 return original(self)
             finally:
-                agent.pop(process.domains[agent.PHASE_DOMAIN])
+                agent.pop(domain)
 
-        iterator.__next__ = __next__
+        self.replace(iterator, '__next__', __next__)
