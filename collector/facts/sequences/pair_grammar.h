@@ -27,7 +27,7 @@ class PairGrammar {
   uint32_t symbols() const { return terminals_ + static_cast<uint32_t>(rules_.size()); }
   const Rule& rule(uint32_t symbol) const { return rules_[symbol - terminals_]; }
   // The text as it is now.
-  const std::vector<uint32_t>& rest() const { return body_; }
+  const std::vector<uint32_t>& rest() const { return rest_; }
   std::vector<uint32_t> Expand(uint32_t symbol) const;
 
  private:
@@ -35,6 +35,12 @@ class PairGrammar {
     uint32_t left = 0, right = 0;
     uint32_t count = 0;  // places in the body, those of YYY counted twice
     uint32_t first = UINT32_MAX, last = UINT32_MAX;  // of nodes_
+  };
+  // One of the body: what a replacement looks at lies together.
+  struct Place {
+    uint32_t symbol = 0;
+    uint32_t next = UINT32_MAX, previous = UINT32_MAX;  // that are left
+    uint32_t pair = UINT32_MAX;                         // that begins here; UINT32_MAX: none
   };
   // Places of pairs, in the order in which they were found; some are there no more.
   struct Node {
@@ -45,16 +51,20 @@ class PairGrammar {
   void FindPairs();
   void ReplaceAll();
   void Replace(uint32_t pair, uint32_t by);
-  void Add(uint32_t place);
+  // The pair that was met last: replacements of one pair mostly meet the same ones again.
+  struct Recent {
+    uint64_t key = UINT64_MAX;  // of no pair
+    uint32_t pair = 0;
+  };
+  void Add(uint32_t place, Recent* recent);
   void Drop(uint32_t place);
   uint32_t NewRule(Rule rule);
   static uint64_t Key(uint32_t left, uint32_t right) { return uint64_t{left} << 32 | right; }
 
   uint32_t terminals_ = 0;
   std::vector<Rule> rules_;
-  std::vector<uint32_t> body_;             // while pairs are replaced: by place
-  std::vector<uint32_t> next_, previous_;  // places of the body that are left
-  std::vector<uint32_t> pair_at_;          // that begins at each place; UINT32_MAX: none
+  std::vector<uint32_t> rest_;
+  std::vector<Place> body_;  // while pairs are replaced
   std::vector<Pair> pairs_;
   std::vector<Node> nodes_;
   uint32_t free_ = UINT32_MAX;  // of nodes_

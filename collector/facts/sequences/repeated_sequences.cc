@@ -219,10 +219,12 @@ std::vector<RepeatedSequence> FindRepeatedSequences(std::span<const uint32_t> te
   for (RepeatedSequence& sequence : found) {
     if (!IsKnown(sequence, kept)) kept.push_back(std::move(sequence));
   }
+  std::vector<int64_t> until(weights.size() + 1);
+  std::partial_sum(weights.begin(), weights.end(), until.begin() + 1);
   for (RepeatedSequence& sequence : kept) {
     int64_t weight = 0;
     for (const size_t place : sequence.places) {
-      for (size_t i = 0; i < sequence.symbols.size(); ++i) weight += weights[place + i];
+      weight += until[place + sequence.symbols.size()] - until[place];
     }
     weighed.emplace_back(weight, std::move(sequence));
   }

@@ -42,12 +42,13 @@ std::map<uint32_t, Utilisation> UtilisationsOf(const Trace& trace, int64_t first
 }
 
 std::string UtilisationDisagrees(const Trace& trace) {
+  if (trace.counters.size() == 0) return "";
   std::map<uint32_t, std::vector<Interval>> work;
   for (const DeviceSpan& span : DeviceTimeline(trace)) {
-    work[span.device].emplace_back(span.start, span.end);
+    Append({span.start, span.end}, &work[span.device]);
   }
-  for (auto& [device, spans] : work) {
-    const std::vector<Interval> busy = Merged(std::move(spans));
+  for (const auto& [device, busy] : work) {
+    if (busy.empty()) continue;
     const int64_t first = busy.front().first, last = busy.back().second;
     if (last <= first) continue;
     const Utilisation of = UtilisationsOf(trace, first, last)[device];

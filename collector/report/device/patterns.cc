@@ -88,8 +88,21 @@ struct StreamText {
   std::vector<uint32_t> symbols;
   std::vector<int64_t> weights;
   std::vector<const DeviceSpan*> spans;             // null at separators
+  std::vector<int64_t> gpu_until;                   // the weights before each place, added up
+  std::vector<int64_t> last_end;                    // of the stream's work up to each place
   std::vector<std::pair<size_t, size_t>> begin_of;  // where each trace begins, and which it is
 
+  // When the last of the work from `place` on ends.
+  int64_t EndOf(size_t place, size_t length) const {
+    const size_t last = place + length - 1;
+    // Else what ended then began before `place`.
+    if (place == 0 || spans[place - 1] == nullptr || last_end[last] > last_end[place - 1]) {
+      return last_end[last];
+    }
+    int64_t end = spans[place]->end;
+    for (size_t i = place; i <= last; ++i) end = std::max(end, spans[i]->end);
+    return end;
+  }
   size_t TraceAt(size_t place) const {
     return std::prev(std::ranges::upper_bound(begin_of, std::pair(place, SIZE_MAX)))->second;
   }
@@ -149,9 +162,16 @@ StreamText WriteStreams(const Run& run, const DeviceNames& names) {
   }
   std::sort(order.begin(), order.end());
   for (const auto& [rank, file, t] : order) WriteTrace(run.traces[t], t, names, &text);
-  text.weights.reserve(text.spans.size());
-  for (const DeviceSpan* const span : text.spans) {
-    text.weights.push_back(span == nullptr ? 0 : span->end - span->start);
+  text.weights.resize(text.spans.size());
+  text.gpu_until.resize(text.spans.size() + 1);
+  text.last_end.resize(text.spans.size());
+  int64_t last_end = INT64_MIN;
+  for (size_t i = 0; i < text.spans.size(); ++i) {
+    const DeviceSpan* const span = text.spans[i];
+    if (span != nullptr) text.weights[i] = span->end - span->start;
+    last_end = span == nullptr ? INT64_MIN : std::max(last_end, span->end);
+    text.last_end[i] = last_end;
+    text.gpu_until[i + 1] = text.gpu_until[i] + text.weights[i];
   }
   return text;
 }
@@ -169,12 +189,8 @@ std::vector<PatternRow> StreamRows(const Run& run, const DeviceNames& names, siz
     row.count = static_cast<int64_t>(sequence.places.size());
     std::set<size_t> traces;
     for (const size_t place : sequence.places) {
-      int64_t end = text.spans[place]->end;
-      for (size_t i = place; i < place + row.length; ++i) {
-        row.gpu_ns += text.weights[i];
-        end = std::max(end, text.spans[i]->end);
-      }
-      row.span_ns += end - text.spans[place]->start;
+      row.gpu_ns += text.gpu_until[place + row.length] - text.gpu_until[place];
+      row.span_ns += text.EndOf(place, row.length) - text.spans[place]->start;
       traces.insert(text.TraceAt(place));
     }
     row.ranks = traces.size();

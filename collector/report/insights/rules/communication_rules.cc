@@ -79,15 +79,18 @@ struct Exposed {
 template <typename Picks>
 Exposed ExposedTransfers(const RankFacts& rank, Picks&& picks) {
   Exposed exposed;
+  const std::vector<DeviceSpan>& spans = rank.spans();
   for (const LostPiece& piece : rank.lost()) {
     if (piece.cause != Cause::kTransfer || piece.span == kNone) continue;
-    if (!picks(rank.spans()[piece.span])) continue;
+    if (!picks(spans[piece.span])) continue;
     exposed.ns += piece.length();
     exposed.by_span.emplace_back(piece.span, piece.length());
     exposed.moments.emplace_back(piece.start, piece.end);
   }
   auto& list = exposed.by_span;
-  std::ranges::stable_sort(list, {}, &std::pair<uint32_t, int64_t>::first);
+  if (!std::ranges::is_sorted(list, {}, &std::pair<uint32_t, int64_t>::first)) {
+    std::ranges::stable_sort(list, {}, &std::pair<uint32_t, int64_t>::first);
+  }
   size_t kept = 0;
   for (const auto& [span, ns] : list) {
     if (kept > 0 && list[kept - 1].first == span) {
@@ -109,13 +112,13 @@ Saving SavingOf(int64_t compute_to_hide_behind, Exposed exposed) {
 // The name of the kernel with most of the time.
 std::string MostExposed(const RankFacts& rank, const Exposed& exposed) {
   std::map<uint32_t, int64_t> by_name;
-  for (const auto& [span, ns] : exposed.by_span) by_name[rank.spans()[span].name] += ns;
+  const std::vector<DeviceSpan>& spans = rank.spans();
+  for (const auto& [span, ns] : exposed.by_span) by_name[spans[span].name] += ns;
   const auto most =
       std::ranges::max_element(by_name, {}, [](const auto& entry) { return entry.second; });
-  const auto of_name = std::ranges::find_if(exposed.by_span, [&](const auto& entry) {
-    return rank.spans()[entry.first].name == most->first;
-  });
-  return NameOf(rank.trace(), rank.spans()[of_name->first]);
+  const auto of_name = std::ranges::find_if(
+      exposed.by_span, [&](const auto& entry) { return spans[entry.first].name == most->first; });
+  return NameOf(rank.trace(), spans[of_name->first]);
 }
 
 // What helps against exposed collectives of one type, as CollectiveRun::type names it.
@@ -146,15 +149,16 @@ std::string_view AdviceOnCollective(std::string_view type) {
 // The type of the collectives that are most of it; empty: not known.
 std::string MostExposedType(const RankFacts& rank, const Exposed& exposed) {
   const std::vector<uint32_t>& collectives = CollectivesByWork(rank.run())[rank.index()];
-  std::map<std::string, int64_t> by_type;
   if (collectives.empty()) return "";
+  const std::vector<CollectiveRun>& all = MatchCollectives(rank.run());
+  std::map<std::string_view, int64_t> by_type;
   for (const auto& [span, ns] : exposed.by_span) {
     const uint32_t collective = collectives[span];
-    if (collective != kNone) by_type[MatchCollectives(rank.run())[collective].type] += ns;
+    if (collective != kNone) by_type[all[collective].type] += ns;
   }
   const auto most =
       std::ranges::max_element(by_type, {}, [](const auto& entry) { return entry.second; });
-  return most == by_type.end() ? "" : most->first;
+  return most == by_type.end() ? "" : std::string(most->first);
 }
 
 bool Communicates(const RankFacts& rank) {

@@ -29,9 +29,10 @@ struct Gaps {
 
 Gaps GapsBeforeLaunches(const RankFacts& rank) {
   Gaps gaps;
+  const std::vector<DeviceSpan>& spans = rank.spans();
   for (const LostPiece& piece : rank.lost()) {
     if (piece.cause != Cause::kHost || piece.span == kNone) continue;
-    const DeviceSpan& next = rank.spans()[piece.span];
+    const DeviceSpan& next = spans[piece.span];
     const bool is_launch = next.launch != kNone && !IsLaunchedByGraph(rank, next);
     if (!is_launch || piece.length() > kLongestLaunchGapNs) continue;
     gaps.lengths.Add(piece.length());
