@@ -13,43 +13,64 @@ constexpr int64_t kUsageWindows = 200;
 constexpr size_t kMostPoints = 4000, kLongCurve = 2000;
 
 using Point = ActivityCounter::Point;
-using Changes = std::vector<std::pair<int64_t, int64_t>>;  // time, by how much
+// When something began and when it was over.
+struct Changes {
+  std::vector<int64_t> added, removed;
+};
 
-std::vector<Point> Shortened(std::vector<Point> points) {
-  if (points.size() <= kMostPoints) return points;
-  const int64_t first = points.front().time;
-  const int64_t length = points.back().time - first + 1;
-  std::vector<Point> shorter;
-  int64_t last_bucket = -1;
-  for (const Point& point : points) {
-    const auto bucket = static_cast<int64_t>(static_cast<double>(point.time - first) /
-                                             static_cast<double>(length) * kLongCurve);
-    if (bucket != last_bucket) {
-      shorter.push_back(point);
-      last_bucket = bucket;
+// Points by time. Where there are many, the largest of each part of the time.
+class Curve {
+ public:
+  Curve(int64_t first, int64_t last) : first_(first), length_(last - first + 1) {}
+
+  void Add(const Point& point) {
+    if (last_bucket_ >= 0) return AddToBucket(point);
+    points_.push_back(point);
+    if (points_.size() <= kMostPoints) return;
+    for (const Point& earlier : std::exchange(points_, {})) AddToBucket(earlier);
+  }
+  std::vector<Point> Take() { return std::move(points_); }
+
+ private:
+  void AddToBucket(const Point& point) {
+    const auto bucket = static_cast<int64_t>(static_cast<double>(point.time - first_) /
+                                             static_cast<double>(length_) * kLongCurve);
+    if (bucket != last_bucket_) {
+      points_.push_back(point);
+      last_bucket_ = bucket;
     } else {
-      shorter.back().value = std::max(shorter.back().value, point.value);
+      points_.back().value = std::max(points_.back().value, point.value);
     }
   }
-  return shorter;
+
+  int64_t first_, length_;
+  int64_t last_bucket_ = -1;  // -1: there are few points, and each is kept
+  std::vector<Point> points_;
+};
+
+void Sort(std::vector<int64_t>* times) {
+  if (!std::ranges::is_sorted(*times)) std::ranges::sort(*times);
 }
 
 // At equal times what is added comes first: a count is never below nothing.
 std::vector<Point> Summed(Changes changes) {
-  std::ranges::sort(changes, [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first < b.first : a.second > b.second;
-  });
-  std::vector<Point> points;
+  auto& [added, removed] = changes;
+  Sort(&added), Sort(&removed);
+  if (added.empty() && removed.empty()) return {};
+  constexpr int64_t kNever = INT64_MAX;
+  const auto first_of = [](const auto& times) { return times.empty() ? kNever : times.front(); };
+  const auto last_of = [](const auto& times) { return times.empty() ? INT64_MIN : times.back(); };
+  Curve curve(std::min(first_of(added), first_of(removed)),
+              std::max(last_of(added), last_of(removed)));
   int64_t value = 0;
-  for (const auto& [time, by] : changes) {
-    value += by;
-    if (!points.empty() && points.back().time == time) {
-      points.back().value = static_cast<double>(value);
-    } else {
-      points.push_back({time, static_cast<double>(value)});
-    }
+  for (size_t a = 0, r = 0; a < added.size() || r < removed.size();) {
+    const int64_t time =
+        std::min(a < added.size() ? added[a] : kNever, r < removed.size() ? removed[r] : kNever);
+    for (; a < added.size() && added[a] == time; ++a) ++value;
+    for (; r < removed.size() && removed[r] == time; ++r) --value;
+    curve.Add({time, static_cast<double>(value)});
   }
-  return Shortened(std::move(points));
+  return curve.Take();
 }
 
 std::vector<Point> Usage(const std::vector<Interval>& busy) {
@@ -71,21 +92,32 @@ std::vector<Point> Usage(const std::vector<Interval>& busy) {
 }
 
 void AddDevices(const Trace& trace, std::vector<ActivityCounter>* counters) {
-  std::map<uint32_t, std::vector<DeviceSpan>> of_device;
-  std::map<uint32_t, Changes> pending;
+  struct Device {
+    std::vector<Interval> busy;
+    Changes pending;
+  };
+  std::map<uint32_t, Device> devices;
+  std::pair<const uint32_t, Device>* last = nullptr;
   for (const DeviceSpan& span : DeviceTimeline(trace)) {
-    of_device[span.device].push_back(span);
-    if (span.launch == kNone || trace.api_calls.start[span.launch] > span.start) continue;
-    pending[span.device].emplace_back(trace.api_calls.start[span.launch], 1);
-    pending[span.device].emplace_back(span.start, -1);
-  }
-  for (const auto& [device, spans] : of_device) {
-    const std::vector<Interval> busy = MergedIntervals(spans);
-    if (!busy.empty()) counters->push_back({"gpu_usage_ratio", device, Usage(busy)});
-    const auto changes = pending.find(device);
-    if (changes != pending.end()) {
-      counters->push_back({"pending work", device, Summed(std::move(changes->second))});
+    if (last == nullptr || last->first != span.device) {
+      last = &*devices.try_emplace(span.device).first;
     }
+    Device& device = last->second;
+    if (span.end > span.start) {  // by start: as Merged()
+      if (!device.busy.empty() && span.start <= device.busy.back().second) {
+        device.busy.back().second = std::max(device.busy.back().second, span.end);
+      } else {
+        device.busy.emplace_back(span.start, span.end);
+      }
+    }
+    if (span.launch == kNone || trace.api_calls.start[span.launch] > span.start) continue;
+    device.pending.added.push_back(trace.api_calls.start[span.launch]);
+    device.pending.removed.push_back(span.start);
+  }
+  for (auto& [device, of] : devices) {
+    if (!of.busy.empty()) counters->push_back({"gpu_usage_ratio", device, Usage(of.busy)});
+    if (of.pending.added.empty()) continue;
+    counters->push_back({"pending work", device, Summed(std::move(of.pending))});
   }
 }
 
@@ -102,7 +134,8 @@ void AddAllocations(const Trace& trace, std::vector<ActivityCounter>* counters) 
     // Memory that was there before recording began is given back without having been counted.
     if (is_alive == is_given_out) continue;
     is_alive = is_given_out;
-    of_memory[memory].emplace_back(all.start[i], is_given_out ? 1 : -1);
+    Changes& changes = of_memory[memory];
+    (is_given_out ? changes.added : changes.removed).push_back(all.start[i]);
   }
   for (auto& [memory, changes] : of_memory) {
     counters->push_back({"alive tensors", memory, Summed(std::move(changes))});
