@@ -10,6 +10,7 @@
 #include "collector/cli/command.h"
 #include "collector/cli/hang_notes_table.h"
 #include "collector/cli/known_words.h"
+#include "collector/cli/large_run.h"
 #include "collector/cli/page.h"
 #include "collector/cli/report_roofs.h"
 #include "collector/cli/report_summary.h"
@@ -78,9 +79,12 @@ void PrintTable(const Table& table, const Request& request) {
 // Opens the run and leaves what the filters ask for. kSuccess, or the exit status; said why.
 int Open(const Request& request, const std::vector<std::string>& paths, Run* run,
          std::vector<std::string>* notes) {
-  Result<Run> opened = [&paths] {
+  const RunRoom room = RoomFor(paths, request.selection, FreeMemory());
+  if (!room.sentence.empty()) Complain(Printable(room.sentence));
+  if (!room.fits) return kFailure;
+  Result<Run> opened = [&] {
     const ProgressLine progress;
-    return OpenRun(paths);
+    return OpenRun(paths, room.wants);
   }();
   if (!opened) {
     Complain(opened.message());

@@ -230,7 +230,8 @@ std::string NothingIn(const std::string& directory) {
 
 }  // namespace
 
-Result<Run> OpenRun(const std::vector<std::string>& paths) {
+Result<Run> OpenRun(const std::vector<std::string>& paths,
+                    const std::function<bool(const std::string& path)>& wants) {
   if (paths.empty()) return Failure{"no file or run is named"};
   if (paths.size() > 1) return LoadForeign(paths);
   std::error_code error;
@@ -242,7 +243,7 @@ Result<Run> OpenRun(const std::vector<std::string>& paths) {
     return IsForeign(paths[0]) ? LoadForeign(paths) : LoadRun(paths[0]);
   }
   const Result<RunFiles> files = FindTraces(paths[0]);
-  if (files && !files->traces.empty()) return LoadRun(paths[0]);
+  if (files && !files->traces.empty()) return LoadRun(paths[0], wants);
   const std::vector<std::string> foreign = ForeignFilesIn(paths[0]);
   if (!foreign.empty()) return LoadForeign(foreign);
   if (!fs::exists(fs::path(paths[0]) / "run.json", error)) return Failure{NothingIn(paths[0])};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,7 +23,8 @@ Result<std::vector<Trace>> LoadFile(const std::string& path);
 // one level deep; memory snapshots and timelines count only where nothing else is in it). Several:
 // each a file. Ranks come from the files, else from names like "rank3.json"; the times of all ranks
 // count from the same moment. Files that could not be read are in Run::problems; fails when nothing
-// could be.
-Result<Run> OpenRun(const std::vector<std::string>& paths);
+// could be. `wants`: which of a run directory's traces; empty: all.
+Result<Run> OpenRun(const std::vector<std::string>& paths,
+                    const std::function<bool(const std::string& path)>& wants = {});
 
 }  // namespace ranktap::collector

@@ -126,9 +126,10 @@ void Describe(const RunInfo& run, Trace* trace) {
   }
 }
 
-Result<Run> LoadRun(const std::string& path) {
+Result<Run> LoadRun(const std::string& path, const WantsTrace& wants) {
   Result<RunFiles> files = FindTraces(path);
   if (!files) return Failure{files.message()};
+  if (wants) std::erase_if(files->traces, [&](const std::string& file) { return !wants(file); });
   if (files->traces.empty()) {
     return Failure{fmt::format("{}: no traces in it; no traced process emitted an event", path)};
   }

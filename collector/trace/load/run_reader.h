@@ -1,6 +1,7 @@
 // A run (a directory of traces) or a single trace file, opened for reading.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,10 @@ struct RunFiles {
 // The kind of what lies at `path`, without opening the traces.
 Result<RunFiles> FindTraces(const std::string& path);
 
-// Loads every trace, several at a time. Fails when there is none.
-Result<Run> LoadRun(const std::string& path);
+// Loads every trace, or those whose path `wants` holds for, several at a time. Fails when there is
+// none.
+using WantsTrace = std::function<bool(const std::string& path)>;
+Result<Run> LoadRun(const std::string& path, const WantsTrace& wants = {});
 
 // Merges what run.json and the trace itself say; the trace is asked first.
 void Describe(const RunInfo& run, Trace* trace);

@@ -302,6 +302,11 @@ uint64_t EventsIn(TraceReader* reader) {
 
 }  // namespace
 
+uint64_t CountEvents(const std::string& path) {
+  Result<TraceReader> reader = TraceReader::Open(path);
+  return reader ? EventsIn(&*reader) : 0;
+}
+
 Result<Trace> LoadTrace(const std::string& path) {
   Result<TraceReader> reader = TraceReader::Open(path);
   if (!reader) return Failure{reader.message()};

@@ -2,6 +2,7 @@
 // sorted and launches joined at the end. Safe to call for different files on different threads.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "collector/file/result.h"
@@ -12,5 +13,8 @@ namespace ranktap::collector {
 // Fails only when there is no trace at `path`; what is damaged is skipped and listed in
 // Trace::damage.
 Result<Trace> LoadTrace(const std::string& path);
+
+// The events that the headers of its blocks tell of; 0: it is no trace. Reads 64 bytes a block.
+uint64_t CountEvents(const std::string& path);
 
 }  // namespace ranktap::collector

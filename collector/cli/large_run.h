@@ -1,0 +1,32 @@
+// Whether a run fits into memory, asked before it is loaded.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "collector/cli/run_selection.h"
+
+namespace ranktap::collector {
+
+// Bytes that this process may still take: what the machine has free, or less by the limits of the
+// control groups (version 2) that it is in. `root` is where /proc and /sys lie.
+uint64_t FreeMemory(const std::string& root = "");
+
+struct RunRoom {
+  bool fits = true;
+  // What it takes and what to leave out: where it takes much of what is free, too. Else empty.
+  std::string sentence;
+  // Whether a trace file is to be loaded; empty: all are. Only where the run takes much: what is
+  // said of a whole run ("2 jobs are in this run") needs all of it.
+  std::function<bool(const std::string& file)> wants;
+};
+
+// By the headers of the blocks of a run's traces. Of other tools' files nothing is known.
+// `at_once`: how many ranks are worked on at a time.
+RunRoom RoomFor(const std::vector<std::string>& paths, const RunSelection& selection,
+                uint64_t free_bytes, unsigned at_once = std::thread::hardware_concurrency());
+
+}  // namespace ranktap::collector
