@@ -60,6 +60,27 @@ function(ranktap_library name)
   endif()
 endfunction()
 
+# ranktap_compile_rooms(NAME [ROOMS folders...] [EXCEPT sources...]): the files of a folder are one unit for the compiler (of all
+# folders, or of those named), which takes 0.6 of its time for the collector and half for the tests. Left out are files whose
+# private names another file of their room has, too: a build that ends with "redefinition" wants one more EXCEPT. Preset dev
+# compiles file by file: there an edit costs one file.
+function(ranktap_compile_rooms name)
+  if(CMAKE_BUILD_TYPE STREQUAL "Debug" AND NOT RANKTAP_SANITIZE)
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "" "ROOMS;EXCEPT" ${ARGN})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  get_target_property(sources ${name} SOURCES)
+  foreach(source ${sources})
+    get_filename_component(room ${source} DIRECTORY)
+    if(source IN_LIST arg_EXCEPT OR (arg_ROOMS AND NOT room IN_LIST arg_ROOMS))
+      continue()
+    endif()
+    string(MAKE_C_IDENTIFIER "${room}" group)
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
+  endforeach()
+endfunction()
+
 # What is built to be run a few times: optimising it costs more than it saves.
 function(ranktap_compile_quickly target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
