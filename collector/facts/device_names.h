@@ -12,7 +12,7 @@
 
 namespace ranktap::collector {
 
-// Spans with equal keys have equal names: a name takes a hundred times as long.
+// Spans with equal keys have equal names: asked once a key, not once a span.
 uint64_t KeyOfName(const Trace& trace, const DeviceSpan& span);
 
 // Numbers follow the order of the texts, so that they do not depend on the order of the input.

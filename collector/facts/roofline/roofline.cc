@@ -69,7 +69,7 @@ class RangeAround {
 
 // A share of `total` that ends at `part` of `whole`, so that shares add up to it.
 int64_t ShareUpTo(int64_t total, int64_t part, int64_t whole) {
-  if (total == 0) return 0;  // most of all, and a division of this width takes 20 ns
+  if (total == 0) return 0;  // most of all, and a division of this width is a call
   __extension__ using Wide = __int128;
   return static_cast<int64_t>(static_cast<Wide>(total) * part / whole);
 }

@@ -111,7 +111,7 @@ bool IsRotation(std::span<const uint32_t> a, const std::vector<uint32_t>& b) {
 }
 
 // Finds places as FindPlaces does, from those of the symbol that is rarest: each sequence is looked
-// for in a small part of the text. FindPlaces looks at all of it, which was half of the time of
+// for in a small part of the text. FindPlaces looks at all of it, which was 10 % of the time of
 // *patterns*.
 class PlaceIndex {
  public:
