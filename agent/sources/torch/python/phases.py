@@ -107,14 +107,15 @@ class Data(Replaced):
         iterator = getattr(loader, '_BaseDataLoaderIter', None)
         if iterator is None:
             return
-        original, ready = iterator.__next__, guarded(ready_batches)
-        domain, name = self._process.domains[agent.PHASE_DOMAIN], agent.name(agent.DATA_PHASE)
+        process, original, ready = self._process, iterator.__next__, guarded(ready_batches)
 
         def __next__(self):
-            agent.push(domain, name, ready(self) or 0)
+            if not process.state:  # replaced by others after us, it stays while nothing is recorded
+                return original(self)
+            agent.push(process.domains[agent.PHASE_DOMAIN], agent.name(agent.DATA_PHASE), ready(self) or 0)
             try:
                 return original(self)
             finally:
-                agent.pop(domain)
+                agent.pop(process.domains[agent.PHASE_DOMAIN])
 
         self.replace(iterator, '__next__', __next__)
