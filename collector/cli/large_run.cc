@@ -98,7 +98,7 @@ uint64_t FreeMemory(const std::string& root) {
 }
 
 RunRoom RoomFor(const std::vector<std::string>& paths, const RunSelection& selection,
-                uint64_t free_bytes, unsigned at_once) {
+                bool names_tables, uint64_t free_bytes, unsigned at_once) {
   RunRoom room;
   if (paths.size() != 1) return room;
   const Result<RunFiles> files = FindTraces(paths[0]);
@@ -115,7 +115,7 @@ RunRoom RoomFor(const std::vector<std::string>& paths, const RunSelection& selec
       if (rank) sizes->by_rank[*rank] += events;
     }
   }
-  const bool is_part = !selection.steps.empty() || !selection.window.empty();
+  const bool is_part = names_tables || !selection.steps.empty() || !selection.window.empty();
   const auto bytes_of = [&](const Sizes& sizes) {
     return is_part ? sizes.events * kTableBytes : sizes.Bytes(at_once);
   };
@@ -132,9 +132,10 @@ RunRoom RoomFor(const std::vector<std::string>& paths, const RunSelection& selec
   const uint64_t needed = bytes_of(wanted);
   if (needed <= free_bytes / kMuch) return room;
   room.fits = needed <= free_bytes;
-  room.sentence = fmt::format("{}: {} events take about {} of memory, and {} are free", paths[0],
-                              FormatCount(static_cast<int64_t>(wanted.events)), FormatBytes(needed),
-                              FormatBytes(free_bytes));
+  room.sentence =
+      fmt::format("{}: {} events take {} {} of memory, and {} are free", paths[0],
+                  FormatCount(static_cast<int64_t>(wanted.events)), is_part ? "at least" : "about",
+                  FormatBytes(needed), FormatBytes(free_bytes));
   const std::string fewer =
       RanksWithin(wanted, room.fits ? free_bytes / kMuch : free_bytes, at_once);
   const bool steps_help = !is_part && wanted.events * kTableBytes <= free_bytes;

@@ -24,9 +24,11 @@ struct RunRoom {
   std::function<bool(const std::string& file)> wants;
 };
 
-// By the headers of the blocks of a run's traces. Of other tools' files nothing is known.
+// By the headers of the blocks of a run's traces. Of other tools' files nothing is known. Of single
+// tables (`names_tables`) and of some steps it is known only what the loaded run takes at least.
 // `at_once`: how many ranks are worked on at a time.
 RunRoom RoomFor(const std::vector<std::string>& paths, const RunSelection& selection,
-                uint64_t free_bytes, unsigned at_once = std::thread::hardware_concurrency());
+                bool names_tables, uint64_t free_bytes,
+                unsigned at_once = std::thread::hardware_concurrency());
 
 }  // namespace ranktap::collector

@@ -79,7 +79,7 @@ void PrintTable(const Table& table, const Request& request) {
 // Opens the run and leaves what the filters ask for. kSuccess, or the exit status; said why.
 int Open(const Request& request, const std::vector<std::string>& paths, Run* run,
          std::vector<std::string>* notes) {
-  const RunRoom room = RoomFor(paths, request.selection, FreeMemory());
+  const RunRoom room = RoomFor(paths, request.selection, !request.reports.empty(), FreeMemory());
   if (!room.sentence.empty()) Complain(Printable(room.sentence));
   if (!room.fits) return kFailure;
   Result<Run> opened = [&] {

@@ -31,8 +31,9 @@ class LargeRunTest : public testing::Test {
   std::string FileOf(int rank) const {
     return run_ / ("rank-0000" + std::to_string(rank) + ".trace");
   }
-  RunRoom Room(uint64_t free_bytes, const RunSelection& selection = {}) const {
-    return RoomFor({run_.path()}, selection, free_bytes, 1);
+  RunRoom Room(uint64_t free_bytes, const RunSelection& selection = {},
+               bool names_tables = false) const {
+    return RoomFor({run_.path()}, selection, names_tables, free_bytes, 1);
   }
 
   TemporaryDirectory run_;
@@ -57,6 +58,13 @@ TEST_F(LargeRunTest, ARunThatDoesNotFitSaysWhichRanksWould) {
   const RunRoom room = Room(160'000);
   EXPECT_FALSE(room.fits);
   EXPECT_THAT(room.sentence, HasSubstr("; it fits with --ranks 0 or with some of its steps"));
+}
+
+TEST_F(LargeRunTest, ATableOfARunThatDoesNotFitAsAWholeIsNotRefused) {
+  const RunRoom room = Room(kTakes / 2, {}, true);
+  EXPECT_FALSE(Room(kTakes / 2).fits);
+  EXPECT_TRUE(room.fits);
+  EXPECT_THAT(room.sentence, HasSubstr(" events take at least "));
 }
 
 TEST_F(LargeRunTest, NoPartOfOneRankFits) {
