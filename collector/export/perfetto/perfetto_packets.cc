@@ -51,6 +51,10 @@ std::string Descriptor(uint64_t uuid, const PerfettoPlace& place) {
   return bytes;
 }
 
+inline char* PutVarint(char* at, uint64_t value) {
+  return at + protozero::add_varint_to_buffer(at, value);
+}
+
 // A varint of exactly `width` bytes, so that a length can be filled in afterwards.
 inline void PutWide(char* at, size_t width, size_t value) {
   for (size_t i = 0; i + 1 < width; ++i) {
@@ -71,8 +75,7 @@ inline char* PutStamp(char* at, PerfettoTrack* track, int64_t time_ns) {
 }
 
 inline char* PutBytes(char* at, std::string_view bytes) {
-  std::memcpy(at, bytes.data(), bytes.size());
-  return at + bytes.size();
+  return std::copy(bytes.begin(), bytes.end(), at);
 }
 
 inline char* PutFlows(char* at, perfetto::Tag tag, std::span<const uint64_t> ids) {
@@ -262,7 +265,7 @@ void PerfettoPackets::Flush() {
 
 void PerfettoPackets::Write(PerfettoTrack* track, int64_t time_ns, int type,
                             const PerfettoEvent& event) {
-  const size_t most = 96 + event.arguments.size() + event.more_arguments.size() +
+  const size_t most = 80 + event.arguments.size() + event.more_arguments.size() +
                       (event.flows.size() + event.ending_flows.size()) * 10 +
                       event.submissions.size() * 16;
   const size_t width = most < 1u << 14 ? 2 : 4;
@@ -274,9 +277,7 @@ void PerfettoPackets::Write(PerfettoTrack* track, int64_t time_ns, int type,
   at = inner + width;
   *at++ = perfetto::event::kCategories << 3;
   *at++ = static_cast<char>(event.category);
-  if (event.correlation) at = PutNote(at, Note::kCorrelation, *event.correlation);
-  if (!event.arguments.empty()) at = PutBytes(at, event.arguments);
-  if (!event.more_arguments.empty()) at = PutBytes(at, event.more_arguments);
+  at = PutBytes(PutBytes(at, event.arguments), event.more_arguments);
   *at++ = perfetto::event::kType << 3;
   *at++ = static_cast<char>(type);
   *at++ = perfetto::event::kName << 3;

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,7 +45,6 @@ struct PerfettoTrack {
 struct PerfettoEvent {
   uint32_t name = 0;  // iid, see Name()
   PerfettoCategory category{};
-  std::optional<uint32_t> correlation = {};                 // the first of the arguments
   std::string_view arguments = {}, more_arguments = {};     // encoded: perfetto_annotations.h
   std::span<const uint64_t> flows = {}, ending_flows = {};  // arrows that leave, that arrive
   std::span<const uint64_t> submissions = {};               // render stages that it launched
