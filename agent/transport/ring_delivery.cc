@@ -18,11 +18,11 @@ using proto::FrameType;
 
 namespace {
 
-constexpr uint64_t kMillisecond = 1'000'000;
+constexpr uint64_t kMillisecondNs = 1'000'000;
 // A frame is worth sending at 32 KiB of ring (about 1,000 events: the header's 136 bytes are then
 // one part in fifty), or when its first event is this old.
 constexpr size_t kWorthSending = 32 << 10;
-constexpr uint64_t kFlushEvery = 100 * kMillisecond;
+constexpr uint64_t kFlushEvery = 100 * kMillisecondNs;
 
 }  // namespace
 
@@ -42,7 +42,7 @@ RingDelivery::RingDelivery(Segment& segment, const Arena& arena, const Collector
 
 void RingDelivery::Begin(const Welcome& welcome) {
   for (const auto& [writer, next_event] : welcome.positions) reader_.SkipTo(writer, next_event);
-  tell_again_every_ns_ = welcome.tell_again_ms * kMillisecond;
+  tell_again_every_ns_ = welcome.tell_again_ms * kMillisecondNs;
   tell_again_at_ns_ = NowNs() + tell_again_every_ns_;
 }
 

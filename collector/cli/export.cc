@@ -35,7 +35,7 @@
 namespace ranktap::collector {
 namespace {
 
-struct Wanted {
+struct WantedExport {
   std::vector<std::string> paths;
   std::string format, output, window, min_duration, nvtx_as, pftrace_gpu, arrows, run_name;
   std::string replayed_operator;
@@ -161,7 +161,7 @@ Result<Exporters> FindExporters(std::string_view names) {
 }
 
 // The sentence about an option that no format heeds; nullopt: there is none.
-std::optional<std::string> Unheeded(const Wanted& wanted, const Exporters& exporters) {
+std::optional<std::string> Unheeded(const WantedExport& wanted, const Exporters& exporters) {
   uint32_t heeds = 0;
   for (const Exporter* const exporter : exporters) heeds |= exporter->heeds;
   const struct {
@@ -197,7 +197,7 @@ std::optional<std::string> Unheeded(const Wanted& wanted, const Exporters& expor
   return std::nullopt;
 }
 
-std::optional<std::string> ParseOptions(const Wanted& wanted, const Run& run,
+std::optional<std::string> ParseOptions(const WantedExport& wanted, const Run& run,
                                         ExportOptions* options) {
   if (!wanted.window.empty()) {
     const auto window = ParseWindow(wanted.window, FirstRealtime(run));
@@ -231,7 +231,7 @@ std::string OfFormats(uint32_t option, const std::string& help) {
   return fmt::format("{}: {}", FormatsThatHeed(option), help);
 }
 
-void AddOptions(Arguments* app, Wanted* wanted) {
+void AddOptions(Arguments* app, WantedExport* wanted) {
   app->Add("RUN...", &wanted->paths,
            "a run directory, a .trace file, or torch.profiler's JSON files")
       .Required();
@@ -361,7 +361,7 @@ std::optional<Failure> WriteCycles(const Exporters& exporters, const Run& run,
 
 int ExportCommand(const std::vector<std::string>& arguments) {
   KeepLargeBlocks();
-  Wanted wanted;
+  WantedExport wanted;
   wanted.format = "chrome";
   Arguments app("Writes a run in another tool's format.", "ranktap export");
   AddOptions(&app, &wanted);

@@ -20,7 +20,7 @@ namespace {
 
 // A line that is longer is hard to read.
 constexpr size_t kWidest = 100, kNarrowest = 40, kInPipe = 80;
-constexpr size_t kMostBytes = 10 << 20;
+constexpr size_t kMostHelpBytes = 10 << 20;
 
 std::string_view LastPart(std::string_view topic) {
   return topic.substr(topic.find_last_of('/') + 1);
@@ -48,7 +48,8 @@ int PrintTopic(const std::string& topic) {
                                   topic, DidYouMean(topic, known)),
                       kWrongUsage);
   }
-  const Result<std::string> markdown = ReadRegularFile(folder + "/" + *found + ".md", kMostBytes);
+  const Result<std::string> markdown =
+      ReadRegularFile(folder + "/" + *found + ".md", kMostHelpBytes);
   if (!markdown) return Complained(markdown.message(), kFailure);
   const Pager pager;
   const size_t screen = ScreenWidth() == 0 ? kInPipe : ScreenWidth();

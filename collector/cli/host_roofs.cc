@@ -15,7 +15,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr size_t kMostBytes = 1 << 20;
+constexpr size_t kMostRoofBytes = 1 << 20;
 
 bool IsOf(const DeviceRoofs& roofs, const Trace& trace) {
   const auto& devices = trace.hello.devices();
@@ -49,7 +49,7 @@ void TakeOwnDevices(const Run& run) {
   }
   std::vector<DeviceRoofs> all;
   for (const std::string& path : paths) {
-    const Result<std::string> text = ReadRegularFile(path, kMostBytes);
+    const Result<std::string> text = ReadRegularFile(path, kMostRoofBytes);
     Result<DeviceRoofs> roofs =
         text ? ParseDeviceRoofs(*text) : Result<DeviceRoofs>(Failure{text.message()});
     if (roofs) all.push_back(std::move(*roofs));
@@ -85,7 +85,7 @@ bool TakeDeviceFile(const std::string& file, const std::string& text, const Run&
 }
 
 Result<HostRoofs> ReadRoofs(const std::string& path) {
-  const Result<std::string> text = ReadRegularFile(path, kMostBytes);
+  const Result<std::string> text = ReadRegularFile(path, kMostRoofBytes);
   return text ? ParseRoofs(*text) : Result<HostRoofs>(Failure{text.message()});
 }
 
@@ -123,7 +123,7 @@ bool TakeHostRoofs(const std::string& file, const Run& run) {
     TakeOwnDevices(run);
     return true;
   }
-  const Result<std::string> text = ReadRegularFile(file, kMostBytes);
+  const Result<std::string> text = ReadRegularFile(file, kMostRoofBytes);
   if (text && IsDeviceRoofs(*text)) return TakeDeviceFile(file, *text, run);
   const Result<HostRoofs> roofs =
       text ? ParseRoofs(*text) : Result<HostRoofs>(Failure{text.message()});

@@ -25,7 +25,7 @@ int64_t TimeOf(const PageFlames::Stack& stack) {
 }
 
 // Lines of Python are apart, and so are their names.
-std::string NameOf(const StackFrame& frame) {
+std::string NameOf(const WeightedFrame& frame) {
   if (frame.line == 0 || !frame.file.ends_with(".py")) return frame.function;
   return fmt::format("{} ({}:{})", frame.function, ShortFile(frame.file), frame.line);
 }
@@ -34,7 +34,7 @@ PageFlames AddUpStacks(const Run& run) {
   WeightedStacks stacks;
   for (const Trace& trace : run.traces) AddStacks(trace, {}, &stacks);
   PageFlames flames;
-  for (const StackFrame& frame : stacks.frames()) flames.frames.push_back(NameOf(frame));
+  for (const WeightedFrame& frame : stacks.frames()) flames.frames.push_back(NameOf(frame));
   for (const auto& [key, weights] : stacks.stacks()) {
     flames.stacks.push_back({key.frames, weights});
   }

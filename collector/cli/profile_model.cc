@@ -79,14 +79,14 @@ std::string ActivePython() {
   return "python3";
 }
 
-struct Wanted {
+struct WantedModel {
   std::string model, keywords = "{}", device, dtype = "float32", python, output;
   std::string format = "deepspeed";
   std::vector<std::string> shapes, ignored_modules;
   int64_t warm_up = 1, forwards = 5, module_depth = -1, top_modules = 1;
 };
 
-std::optional<int> Parse(const std::vector<std::string>& arguments, Wanted* wanted) {
+std::optional<int> Parse(const std::vector<std::string>& arguments, WantedModel* wanted) {
   Arguments app(
       "Makes a model, runs it forward, and prints what DeepSpeed's get_model_profile prints.",
       "ranktap profile-model");
@@ -129,7 +129,7 @@ std::optional<int> Parse(const std::vector<std::string>& arguments, Wanted* want
 }
 
 // The sentence about what the program of ours could not read; nullopt: it can.
-std::optional<std::string> WrongText(const Wanted& wanted) {
+std::optional<std::string> WrongText(const WantedModel& wanted) {
   if (!wanted.keywords.starts_with('{') || !IsJson(wanted.keywords)) {
     return fmt::format("--kwargs '{}' is no JSON object; write it as {{\"classes\": 10}}",
                        wanted.keywords);
@@ -144,7 +144,7 @@ std::optional<std::string> WrongText(const Wanted& wanted) {
   return std::nullopt;
 }
 
-int Profile(const Wanted& wanted, const std::string& run) {
+int Profile(const WantedModel& wanted, const std::string& run) {
   std::vector<std::string> words = {"--quiet",
                                     "--level",
                                     "full",
@@ -183,7 +183,7 @@ int Profile(const Wanted& wanted, const std::string& run) {
 }  // namespace
 
 int ProfileModelCommand(const std::vector<std::string>& arguments) {
-  Wanted wanted;
+  WantedModel wanted;
   if (const auto status = Parse(arguments, &wanted)) return *status;
   if (wanted.model.find(':') == std::string::npos) {
     return Complained(

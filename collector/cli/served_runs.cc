@@ -96,7 +96,7 @@ tell();
 </script>
 )";
 
-std::string Escaped(std::string_view text) {
+std::string HtmlEscaped(std::string_view text) {
   std::string escaped;
   for (const char byte : Printable(std::string(text))) {
     if (byte == '<' || byte == '>' || byte == '&' || byte == '"') {
@@ -150,7 +150,7 @@ std::string TagsOf(const Result<RunInfo>& info,
   if (found == tags.end()) return "";
   std::string text;
   for (const std::string& name : found->second) {
-    text += fmt::format("<i title=\"in the baseline {0}\">{0}</i>", Escaped(name));
+    text += fmt::format("<i title=\"in the baseline {0}\">{0}</i>", HtmlEscaped(name));
   }
   return text;
 }
@@ -224,8 +224,8 @@ HttpResponse ServedRuns::List() const {
   const std::vector<Entry> runs = Runs();
   const std::map<std::string, std::vector<std::string>> tags = Tags();
   std::string body(kHead);
-  body +=
-      fmt::format("<title>runs · ranktap</title><main><h1>Runs</h1><p>{}</p><ul>", Escaped(root_));
+  body += fmt::format("<title>runs · ranktap</title><main><h1>Runs</h1><p>{}</p><ul>",
+                      HtmlEscaped(root_));
   for (const Entry& run : runs) {
     const std::string link = PercentEncoded(run.name);
     const Result<RunInfo> info = ReadRunInfo(run.path);
@@ -234,7 +234,8 @@ HttpResponse ServedRuns::List() const {
     body += fmt::format(
         "<li data-run=\"{0}\"><input type=\"checkbox\" aria-label=\"compare {1}\"><b>"
         "<a href=\"run/{0}/\">{1}</a></b>{2}<span class=\"step\"></span><span>{3}</span>",
-        link, Escaped(run.name), TagsOf(info, tags), Escaped(lists_files_ ? "" : Describe(info)));
+        link, HtmlEscaped(run.name), TagsOf(info, tags),
+        HtmlEscaped(lists_files_ ? "" : Describe(info)));
     if (!is_empty) {
       body += fmt::format("<a href=\"run/{}/perfetto\">open in Perfetto</a>", link);
     }

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Wanted {
+struct WantedQuery {
   std::vector<std::string> paths;
   std::string query;  // empty: a shell
   std::string format = "text", python = "python3";
@@ -70,7 +70,7 @@ std::optional<Failure> WriteViews(const std::string& folder, const std::string& 
   return Failure{fmt::format("{}: could not write; TMPDIR names another place", path)};
 }
 
-std::optional<int> Parse(const std::vector<std::string>& arguments, Wanted* wanted) {
+std::optional<int> Parse(const std::vector<std::string>& arguments, WantedQuery* wanted) {
   Arguments app("Answers a question in SQL (DuckDB's) about runs, or about a data set.",
                 "ranktap sql");
   app.Add("RUN... [QUERY]", &wanted->paths,
@@ -100,7 +100,7 @@ std::optional<int> Parse(const std::vector<std::string>& arguments, Wanted* want
 
 int SqlCommand(const std::vector<std::string>& arguments) {
   KeepLargeBlocks();
-  Wanted wanted;
+  WantedQuery wanted;
   if (const auto status = Parse(arguments, &wanted)) return *status;
   const Result<SqlEngine> engine = SqlEngine::Find(wanted.python);
   if (!engine) return Complained(engine.message(), kFailure);

@@ -27,7 +27,7 @@ namespace {
 
 using Kind = Change::Kind;
 
-struct Wanted {
+struct WantedEdits {
   std::vector<std::string> paths;
   std::vector<std::string> kernels, modules, lines, ranks;
   std::string host, comm, dataloader, format = "text";
@@ -91,7 +91,7 @@ bool AddFactor(Kind kind, const char* option, const std::string& word,
   return factor.has_value();
 }
 
-std::optional<std::vector<Change>> ChangesIn(const Wanted& wanted) {
+std::optional<std::vector<Change>> ChangesIn(const WantedEdits& wanted) {
   std::vector<Change> changes;
   if (wanted.no_dataloader) changes.push_back({Kind::kData, "", 0});
   if (wanted.workers > 0) {
@@ -116,7 +116,7 @@ std::optional<std::vector<Change>> ChangesIn(const Wanted& wanted) {
   return changes;
 }
 
-std::optional<int> Parse(const std::vector<std::string>& arguments, Wanted* wanted) {
+std::optional<int> Parse(const std::vector<std::string>& arguments, WantedEdits* wanted) {
   Arguments app(
       "Predicts the step that a run would have with changes that nobody has made yet. It replays\n"
       "what waited for what, and says how well the replay fits the trace. Without a change: all\n"
@@ -280,7 +280,7 @@ std::string TooWide(const Prediction& prediction) {
 }
 
 int Answer(const Run& run, const Identity& identity, const std::vector<Change>& changes,
-           const Wanted& wanted) {
+           const WantedEdits& wanted) {
   const Result<Prediction> prediction = Predict(run, changes);
   if (!prediction) return Complained(prediction.message(), kFailure);
   if (prediction->doubt_percent() > kWidestPercent) {
@@ -299,7 +299,7 @@ int Answer(const Run& run, const Identity& identity, const std::vector<Change>& 
   return kSuccess;
 }
 
-int AnswerAll(const Run& run, const Identity& identity, const Wanted& wanted) {
+int AnswerAll(const Run& run, const Identity& identity, const WantedEdits& wanted) {
   const std::vector<Candidate> all = PredictAll(run);
   const std::vector<std::string> names = DescribeAll(all);
   std::vector<nlohmann::json> answers;
@@ -344,7 +344,7 @@ int AnswerAll(const Run& run, const Identity& identity, const Wanted& wanted) {
 
 int WhatIfCommand(const std::vector<std::string>& arguments) {
   KeepLargeBlocks();
-  Wanted wanted;
+  WantedEdits wanted;
   if (const auto status = Parse(arguments, &wanted)) return *status;
   const std::optional<std::vector<Change>> changes = ChangesIn(wanted);
   if (!changes) return kWrongUsage;

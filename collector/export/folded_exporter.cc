@@ -136,7 +136,7 @@ void WriteSamples(const Trace& trace, const ExportOptions& options, OutputFile* 
   for (const auto& [key, weights] : stacks.stacks()) {
     std::string text;
     for (const uint32_t index : key.frames) {
-      const StackFrame& frame = stacks.frames()[index];
+      const WeightedFrame& frame = stacks.frames()[index];
       if (!text.empty()) text += ';';
       text += Clean(frame.function);
       if (frame.line != 0)

@@ -29,7 +29,7 @@ class SpeedscopeWriter {
     out.Raw("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"name\":");
     out.Text(SanitizedName(name)).Raw(",\"exporter\":\"ranktap\",\"activeProfileIndex\":0,");
     out.Raw("\"shared\":{\"frames\":[");
-    for (const StackFrame& frame : stacks.frames()) {
+    for (const WeightedFrame& frame : stacks.frames()) {
       if (&frame != &stacks.frames().front()) out.Raw(",\n");
       out.Raw("{\"name\":").Text(frame.function);
       if (!frame.file.empty()) out.Raw(",\"file\":").Text(frame.file);

@@ -18,9 +18,9 @@ namespace {
 using Frames = WeightedStacks::Frames;
 
 // "train.py(12): step", as torch names Python's frames.
-StackFrame PythonFrame(std::string_view text) {
+WeightedFrame PythonFrame(std::string_view text) {
   const size_t colon = text.find("): "), open = text.rfind('(', colon);
-  StackFrame frame{.function = SanitizedName(text), .file = {}};
+  WeightedFrame frame{.function = SanitizedName(text), .file = {}};
   if (colon == std::string_view::npos || open == std::string_view::npos) return frame;
   const std::string_view line = text.substr(open + 1, colon - open - 1);
   std::from_chars(line.data(), line.data() + line.size(), frame.line);
@@ -170,7 +170,7 @@ class TraceStacks {
 
 }  // namespace
 
-uint32_t WeightedStacks::IndexOf(StackFrame frame) {
+uint32_t WeightedStacks::IndexOf(WeightedFrame frame) {
   const auto [found, is_new] =
       indices_.try_emplace(std::move(frame), static_cast<uint32_t>(frames_.size()));
   if (is_new) frames_.push_back(found->first);

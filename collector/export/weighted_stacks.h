@@ -15,10 +15,10 @@
 
 namespace ranktap::collector {
 
-struct StackFrame {
+struct WeightedFrame {
   std::string function, file;
   uint32_t line = 0;  // 0: not known
-  auto operator<=>(const StackFrame&) const = default;
+  auto operator<=>(const WeightedFrame&) const = default;
 };
 
 // Each is a sum of its own: GPU time is not in the time of the call that launched it.
@@ -54,18 +54,18 @@ class WeightedStacks {
   explicit WeightedStacks(Labels labels = Labels::kNone) : labels_(labels) {}
   bool has_labels() const { return labels_ == Labels::kOfSamples; }
 
-  uint32_t IndexOf(StackFrame frame);
+  uint32_t IndexOf(WeightedFrame frame);
   // A piece of work, a call or an operator.
   void Add(const Frames& frames, StackWeight weight, int64_t ns);
   void Add(Frames frames, const StackLabels& labels, const Weights& weights);
 
-  const std::vector<StackFrame>& frames() const { return frames_; }
+  const std::vector<WeightedFrame>& frames() const { return frames_; }
   const std::map<Key, Weights>& stacks() const { return stacks_; }
   int64_t total(StackWeight weight) const { return totals_[static_cast<size_t>(weight)]; }
 
  private:
-  std::vector<StackFrame> frames_;
-  std::map<StackFrame, uint32_t> indices_;
+  std::vector<WeightedFrame> frames_;
+  std::map<WeightedFrame, uint32_t> indices_;
   std::map<Key, Weights> stacks_;
   Weights totals_{};
   const Labels labels_;

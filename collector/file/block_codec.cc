@@ -9,7 +9,7 @@ namespace ranktap::collector {
 namespace {
 
 // Columns are small already; a higher level would cost the node's CPU more than it saves in disk.
-constexpr int kLevel = 1;
+constexpr int kBlockLevel = 1;
 
 }  // namespace
 
@@ -21,8 +21,8 @@ BlockCompressor::~BlockCompressor() { ZSTD_freeCCtx(context_); }
 
 BlockCompressor::Stored BlockCompressor::Compress(std::span<const std::byte> raw) {
   buffer_.resize(ZSTD_compressBound(raw.size()));
-  const size_t size =
-      ZSTD_compressCCtx(context_, buffer_.data(), buffer_.size(), raw.data(), raw.size(), kLevel);
+  const size_t size = ZSTD_compressCCtx(context_, buffer_.data(), buffer_.size(), raw.data(),
+                                        raw.size(), kBlockLevel);
   if (ZSTD_isError(size) != 0 || size >= raw.size()) return {Codec::kNone, raw};
   return {Codec::kZstd, std::span(buffer_).first(size)};
 }

@@ -8,7 +8,7 @@ namespace ranktap::collector {
 namespace {
 
 constexpr size_t kPieceBytes = 64u << 10;
-constexpr int kLevel = 1;
+constexpr int kTextLevel = 1;
 
 }  // namespace
 
@@ -21,7 +21,7 @@ void PackedText::Append(std::string_view text) {
 void PackedText::Pack() {
   std::string packed(ZSTD_compressBound(tail_.size()), '\0');
   const size_t size =
-      ZSTD_compress(packed.data(), packed.size(), tail_.data(), tail_.size(), kLevel);
+      ZSTD_compress(packed.data(), packed.size(), tail_.data(), tail_.size(), kTextLevel);
   const bool shorter = ZSTD_isError(size) == 0 && size < tail_.size();
   // Copied, so that it takes no more than it needs.
   const std::string_view kept = shorter ? std::string_view(packed.data(), size) : tail_;

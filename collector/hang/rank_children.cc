@@ -13,9 +13,9 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr int kYoungLooks = 5;      // it may run another program, or get its name, yet
-constexpr size_t kMostAlive = 512;  // each is a descriptor
-constexpr size_t kMostEnded = 16;   // of one rank
+constexpr int kYoungChildLooks = 5;  // it may run another program, or get its name, yet
+constexpr size_t kMostAlive = 512;   // each is a descriptor
+constexpr size_t kMostEnded = 16;    // of one rank
 constexpr uint64_t kToldNs = 600'000'000'000;
 
 std::string LinkOf(pid_t pid) { return ReadProcLink(fmt::format("/proc/{}/exe", pid)); }
@@ -34,7 +34,7 @@ bool EndedChild::is_bad() const {
 
 void RankChildren::Look(pid_t pid, pid_t rank, const EndOrder& order) {
   const auto known = alive_.find(pid);
-  if (known == alive_.end() ? alive_.size() >= kMostAlive : known->second.looks >= kYoungLooks)
+  if (known == alive_.end() ? alive_.size() >= kMostAlive : known->second.looks >= kYoungChildLooks)
     return;
   const std::string program = LinkOf(pid);
   if (program.empty()) return;  // it has ended

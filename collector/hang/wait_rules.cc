@@ -9,15 +9,15 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kLeastLimitNs = 20 * kSecond;
+constexpr uint64_t kSecondNs = 1'000'000'000;
+constexpr uint64_t kLeastLimitNs = 20 * kSecondNs;
 // A rank this young may still compile, read a checkpoint or wait for one that does.
-constexpr uint64_t kYoungNs = 120 * kSecond;
-constexpr uint64_t kSuspicionNs = 5 * kSecond;
+constexpr uint64_t kYoungNs = 120 * kSecondNs;
+constexpr uint64_t kSuspicionNs = 5 * kSecondNs;
 // A main thread that waits uses none at all; the clock of a thread is not exact.
 constexpr double kIdleShare = 0.001, kBusyShare = 0.5;
 constexpr int kSameLooks = 3;
-constexpr uint64_t kStillNs = 2 * kSecond;
+constexpr uint64_t kStillNs = 2 * kSecondNs;
 constexpr size_t kMostEndedWaits = 256;
 
 bool IsStopped(const RankLook& look) { return look.state == 'T'; }

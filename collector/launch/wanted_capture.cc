@@ -16,7 +16,7 @@ namespace {
 constexpr std::array<std::string_view, 6> kScheduleNames = {
     "wait", "warmup", "active", "repeat", "skip-first", "skip-first-wait"};
 
-std::string Trimmed(std::string_view text) {
+std::string WithoutSpaces(std::string_view text) {
   const size_t first = text.find_first_not_of(' ');
   if (first == text.npos) return "";
   return std::string(text.substr(first, text.find_last_not_of(' ') - first + 1));
@@ -70,9 +70,9 @@ std::string WhyNoSchedule(std::string_view text) {
     text.remove_prefix(std::min(text.size(), part.size() + 1));
     if (part.empty()) continue;
     const size_t equals = part.find('=');
-    const std::string name = Trimmed(part.substr(0, equals));
+    const std::string name = WithoutSpaces(part.substr(0, equals));
     const auto number =
-        equals == part.npos ? std::nullopt : NumberIn(Trimmed(part.substr(equals + 1)));
+        equals == part.npos ? std::nullopt : NumberIn(WithoutSpaces(part.substr(equals + 1)));
     if (!IsScheduleName(name) || !number) {
       return fmt::format(
           "--schedule: '{}' is not one of wait, warmup, active, repeat, skip-first, "

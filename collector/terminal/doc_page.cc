@@ -68,7 +68,7 @@ std::string TableAsList(const std::vector<std::string>& lines, size_t width) {
   return text;
 }
 
-std::string Table(const std::vector<std::string>& lines, size_t width) {
+std::string TableLines(const std::vector<std::string>& lines, size_t width) {
   std::vector<std::vector<std::string>> rows;
   std::vector<size_t> widths;
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -140,7 +140,7 @@ std::string PlainMarkdown(std::string_view markdown, size_t width) {
       table.push_back(WithoutLinks(line));
       continue;
     }
-    if (!table.empty()) text += Table(table, width);
+    if (!table.empty()) text += TableLines(table, width);
     table.clear();
     if (line.starts_with("```")) {
       end_paragraph();

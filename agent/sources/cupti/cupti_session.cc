@@ -12,7 +12,7 @@
 namespace ranktap::agent::cupti {
 namespace {
 
-constexpr std::array<Kind, 12> kKinds = {
+constexpr std::array<Kind, 12> kRecordedKinds = {
     Kind::kConcurrentKernel, Kind::kMemcpy,     Kind::kMemset,  Kind::kSynchronization,
     Kind::kOverhead,         Kind::kDevice,     Kind::kContext, Kind::kStream,
     Kind::kMemory2,          Kind::kMemoryPool, Kind::kMemcpy2, Kind::kJit,
@@ -44,7 +44,7 @@ bool StaysOn(Kind kind) { return kind == Kind::kConcurrentKernel || kind == Kind
 
 }  // namespace
 
-std::span<const Kind> RecordedKinds() { return kKinds; }
+std::span<const Kind> RecordedKinds() { return kRecordedKinds; }
 std::span<const ResourceCbid> RecordedResources() { return kResources; }
 
 bool Session::Try(Result result) {
@@ -159,7 +159,7 @@ void Session::EnableCallbacks() {
 }
 
 void Session::EnableKinds(bool late) {
-  for (const Kind kind : kKinds) {
+  for (const Kind kind : kRecordedKinds) {
     if (Enable(kind, late)) enabled_.push_back(kind);
   }
   graphs_chosen_ = true;

@@ -36,8 +36,8 @@ int64_t CommType(const std::string& collective) {
   return chakra::BARRIER;
 }
 
-void AddCommunication(const GraphNode& from, chakra::Node* node) {
-  using Kind = GraphNode::Kind;
+void AddCommunication(const WorkNode& from, chakra::Node* node) {
+  using Kind = WorkNode::Kind;
   if (from.kind == Kind::kCompute) return;
   node->set_type(from.kind == Kind::kSend      ? chakra::COMM_SEND_NODE
                  : from.kind == Kind::kReceive ? chakra::COMM_RECV_NODE
@@ -55,7 +55,7 @@ void AddCommunication(const GraphNode& from, chakra::Node* node) {
 }
 
 // The operator's attributes as torch says them.
-void AddOperator(const Trace& trace, const GraphNode& from, chakra::Node* node) {
+void AddOperator(const Trace& trace, const WorkNode& from, chakra::Node* node) {
   if (from.op >= trace.operators.size()) return;
   const Operators& ops = trace.operators;
   const auto text = [&trace](uint32_t id) { return PythonText(trace.dictionary.String(id)); };
@@ -74,7 +74,7 @@ void AddOperator(const Trace& trace, const GraphNode& from, chakra::Node* node) 
   number("fw_tid", ops.forward_thread.At(from.op));
 }
 
-chakra::Node Message(const Trace& trace, const GraphNode& from, uint64_t id) {
+chakra::Node Message(const Trace& trace, const WorkNode& from, uint64_t id) {
   chakra::Node node;
   node.set_id(id);
   node.set_name(SanitizedName(from.name));  // stock readers want UTF-8
@@ -126,7 +126,7 @@ std::optional<Failure> WriteRank(const Run& run, const Trace& trace, const Graph
   const WorkGraph graph =
       BuildWorkGraph(run, trace, groups, options.Shifted(RealtimeOffset(run, trace)));
   uint64_t id = 0;
-  for (const GraphNode& node : graph.nodes) WriteMessage(Message(trace, node, ++id), &*file);
+  for (const WorkNode& node : graph.nodes) WriteMessage(Message(trace, node, ++id), &*file);
   return file->Close();
 }
 

@@ -34,8 +34,8 @@ void GraphCommunication::See(uint32_t op, uint32_t node) {
   }
 }
 
-void GraphCommunication::SetType(const std::string& type, GraphNode* node) const {
-  using Kind = GraphNode::Kind;
+void GraphCommunication::SetType(const std::string& type, WorkNode* node) const {
+  using Kind = WorkNode::Kind;
   node->collective = type;
   node->kind = type == "send"      ? Kind::kSend
                : type == "recv"    ? Kind::kReceive
@@ -43,9 +43,9 @@ void GraphCommunication::SetType(const std::string& type, GraphNode* node) const
                                    : Kind::kCompute;
 }
 
-void GraphCommunication::SetPeer(const Asked& asked, const Collective* described, GraphNode* node) {
-  if (node->kind != GraphNode::Kind::kSend && node->kind != GraphNode::Kind::kReceive) return;
-  const bool sends = node->kind == GraphNode::Kind::kSend;
+void GraphCommunication::SetPeer(const Asked& asked, const Collective* described, WorkNode* node) {
+  if (node->kind != WorkNode::Kind::kSend && node->kind != WorkNode::Kind::kReceive) return;
+  const bool sends = node->kind == WorkNode::Kind::kSend;
   const std::vector<uint32_t> ranks = groups_.RanksOf(node->group);
   int32_t peer = -1, tag = -1;
   if (described != nullptr) peer = sends ? described->destination_rank : described->source_rank;
@@ -59,7 +59,7 @@ void GraphCommunication::SetPeer(const Asked& asked, const Collective* described
     peer = static_cast<int32_t>(ranks[0] == rank_ ? ranks[1] : ranks[0]);
   }
   if (peer < 0) {
-    node->kind = GraphNode::Kind::kCompute;
+    node->kind = WorkNode::Kind::kCompute;
     return;
   }
   const auto self = static_cast<int32_t>(rank_);
@@ -69,7 +69,7 @@ void GraphCommunication::SetPeer(const Asked& asked, const Collective* described
   node->tag = tag >= 0 ? tag : number;
 }
 
-void GraphCommunication::OfWork(uint32_t work, GraphNode* node) {
+void GraphCommunication::OfWork(uint32_t work, WorkNode* node) {
   const Collective* const described = DescriptionOf(trace_, DeviceTimeline(trace_)[work].row);
   const uint32_t matched = by_work_.empty() ? kNone : by_work_[work];
   const CollectiveRun* const run = matched == kNone ? nullptr : &runs_[matched];
@@ -91,7 +91,7 @@ void GraphCommunication::OfWork(uint32_t work, GraphNode* node) {
   SetPeer(asked, described, node);
 }
 
-uint32_t GraphCommunication::OfHost(const HostCollective& comm, GraphNode* node) {
+uint32_t GraphCommunication::OfHost(const HostCollective& comm, WorkNode* node) {
   node->group = comm.group.empty() ? "0" : groups_.NumberOf(comm.group);
   node->message = comm.bytes;
   SetType(comm.type, node);

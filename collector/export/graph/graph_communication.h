@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "collector/export/graph/graph_groups.h"
-#include "collector/export/graph/graph_node.h"
 #include "collector/export/graph/host_collectives.h"
 #include "collector/export/graph/host_messages.h"
+#include "collector/export/graph/work_node.h"
 
 namespace ranktap::collector {
 
@@ -22,16 +22,16 @@ class GraphCommunication {
 
   // An operator went by: of c10d's, what is asked for.
   void See(uint32_t op, uint32_t node);
-  void OfWork(uint32_t work, GraphNode* node);
+  void OfWork(uint32_t work, WorkNode* node);
   // The node of the operator that asked for it; UINT32_MAX: not known.
-  uint32_t OfHost(const HostCollective& comm, GraphNode* node);
+  uint32_t OfHost(const HostCollective& comm, WorkNode* node);
 
  private:
   struct Asked {
     uint32_t op = kNone, node = UINT32_MAX;
   };
-  void SetType(const std::string& type, GraphNode* node) const;
-  void SetPeer(const Asked& asked, const Collective* described, GraphNode* node);
+  void SetType(const std::string& type, WorkNode* node) const;
+  void SetPeer(const Asked& asked, const Collective* described, WorkNode* node);
 
   const Trace& trace_;
   const GraphGroups& groups_;

@@ -39,7 +39,7 @@ std::string Label(const std::string& name, std::string_view special) {
 std::string XmlLabel(const std::string& name) { return Label(name, "\"\\&<>"); }
 
 // The first line of a box names a thread by its number, not by PyTorch's name for all of them.
-std::string BoxName(const GraphNode& node) {
+std::string BoxName(const WorkNode& node) {
   if (node.name == "[pytorch|profiler|execution_trace|thread]") {
     return fmt::format("thread {}", node.thread);
   }
@@ -47,8 +47,8 @@ std::string BoxName(const GraphNode& node) {
 }
 
 // "\nallreduce, 1048576 B, group 0" as a line of a box; empty: it does not communicate.
-std::string Communication(const GraphNode& node) {
-  using Kind = GraphNode::Kind;
+std::string Communication(const WorkNode& node) {
+  using Kind = WorkNode::Kind;
   if (node.kind == Kind::kSend) {
     return fmt::format("\\nto rank {}, {} B, tag {}", node.destination, node.message, node.tag);
   }
@@ -60,15 +60,15 @@ std::string Communication(const GraphNode& node) {
                      Label(node.group, "\"\\"));
 }
 
-const char* KindOf(const GraphNode& node) {
-  if (node.kind == GraphNode::Kind::kSend) return "send";
-  if (node.kind == GraphNode::Kind::kReceive) return "receive";
-  if (node.kind == GraphNode::Kind::kCollective) return "collective";
+const char* KindOf(const WorkNode& node) {
+  if (node.kind == WorkNode::Kind::kSend) return "send";
+  if (node.kind == WorkNode::Kind::kReceive) return "receive";
+  if (node.kind == WorkNode::Kind::kCollective) return "collective";
   return node.on_host ? "host" : "device";
 }
 
-const char* ColorOf(const GraphNode& node) {
-  if (node.kind != GraphNode::Kind::kCompute) return "#f4a582";
+const char* ColorOf(const WorkNode& node) {
+  if (node.kind != WorkNode::Kind::kCompute) return "#f4a582";
   return node.on_host ? "#ffffff" : "#92c5de";
 }
 
@@ -78,14 +78,14 @@ void WriteDot(const WorkGraph& graph, OutputFile* file) {
       "digraph work {\n  nslimit=1; nslimit1=1; mclimit=0.2;\n"
       "  node [shape=box, style=filled, fontname=\"sans-serif\"];\n");
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const GraphNode& node = graph.nodes[i];
+    const WorkNode& node = graph.nodes[i];
     const std::string lane = node.stream >= 0 ? fmt::format(", stream {}", node.stream) : "";
     file->Write(fmt::format("  n{} [label=\"{}\\n{}{}{}\", fillcolor=\"{}\"];\n", i + 1,
                             BoxName(node), Duration(node.duration), lane, Communication(node),
                             ColorOf(node)));
   }
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const GraphNode& node = graph.nodes[i];
+    const WorkNode& node = graph.nodes[i];
     for (const uint32_t on : node.data) file->Write(fmt::format("  n{} -> n{};\n", on + 1, i + 1));
     // Dashed with a bar, as in Chakra's own pictures.
     for (const uint32_t on : node.control) {
@@ -114,7 +114,7 @@ constexpr std::string_view kGraphMlHead =
 void WriteGraphMl(const WorkGraph& graph, OutputFile* file) {
   file->Write(kGraphMlHead);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const GraphNode& node = graph.nodes[i];
+    const WorkNode& node = graph.nodes[i];
     file->Write(
         fmt::format("<node id=\"n{}\"><data key=\"name\">{}</data><data key=\"kind\">{}</data>"
                     "<data key=\"phase\">{}</data><data key=\"start\">{}</data>"

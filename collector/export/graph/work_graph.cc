@@ -161,7 +161,7 @@ class Builder {
     }
   }
 
-  GraphNode& Node() { return graph_.nodes.back(); }
+  WorkNode& Node() { return graph_.nodes.back(); }
   uint32_t Index() const { return static_cast<uint32_t>(graph_.nodes.size() - 1); }
   void Depend(uint32_t on) {
     if (on != kNobody) Node().data.push_back(on);
@@ -204,7 +204,7 @@ class Builder {
   // A range around it has waited for a communicator, or for the thread of the backward pass.
   void PauseFor(const Thread& other, int64_t idle_since, uint32_t around) {
     Depend(other.ended);
-    const GraphNode& ended = graph_.nodes[other.ended];
+    const WorkNode& ended = graph_.nodes[other.ended];
     const bool communicates = !ended.collective.empty();
     if (around == kNobody || (!communicates && ended.phase != "backward")) return;
     const int64_t since = communicates ? std::max(idle_since, ended.start - shift_) : idle_since;
@@ -213,7 +213,7 @@ class Builder {
   }
 
   void AddOperator(const Item& item) {
-    GraphNode& node = Node();
+    WorkNode& node = Node();
     node.name = trace_.dictionary.String(ops_.name[item.row]);
     SetDuration(own_ns_[item.row]);
     node.op = item.row;
@@ -256,7 +256,7 @@ class Builder {
   }
 
   void AddDevice(const Item& item) {
-    GraphNode& node = Node();
+    WorkNode& node = Node();
     const DeviceSpan& span = spans_[item.row];
     node.name = NameOf(trace_, span);
     SetDuration(span.end - span.start);
@@ -307,7 +307,7 @@ class Builder {
 
   void AddHostCollective(const Item& item) {
     const HostCollective& comm = collectives_.list[item.row];
-    GraphNode& node = Node();
+    WorkNode& node = Node();
     SetDuration(item.end - item.start);
     node.name =
         comm.op != kNone ? trace_.dictionary.String(ops_.name[comm.op]) : "gloo:" + comm.type;
@@ -321,7 +321,7 @@ class Builder {
       for (const uint32_t maker : of_op_[comm.op].makers) Depend(of_op_[maker].node);
     }
     // Work that is only replayed runs on the host.
-    node.on_host = node.kind == GraphNode::Kind::kCompute;
+    node.on_host = node.kind == WorkNode::Kind::kCompute;
     if (asked != kNobody) node.phase = graph_.nodes[asked].phase;
     threads_.Open(ThreadOrder::kCommunicator, Index(), item.end);
   }
@@ -333,8 +333,8 @@ class Builder {
       if (counts[op].flops == 0) continue;
       uint32_t longest = kNobody;
       for (const uint32_t work : of_op_[op].work) {
-        const GraphNode& node = graph_.nodes[work];
-        if (node.kind != GraphNode::Kind::kCompute) continue;
+        const WorkNode& node = graph_.nodes[work];
+        if (node.kind != WorkNode::Kind::kCompute) continue;
         if (longest == kNobody || node.duration > graph_.nodes[longest].duration) longest = work;
       }
       if (longest == kNobody) longest = of_op_[op].node;

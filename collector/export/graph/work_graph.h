@@ -6,13 +6,13 @@
 
 #include "collector/export/export_options.h"
 #include "collector/export/graph/graph_groups.h"
-#include "collector/export/graph/graph_node.h"
+#include "collector/export/graph/work_node.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
 
 struct WorkGraph {
-  std::vector<GraphNode> nodes;
+  std::vector<WorkNode> nodes;
 };
 
 // The graph of what `options` keeps of the trace, on the trace's clock. Every dependency leads to a

@@ -133,7 +133,7 @@ class ProfileWriter {
   }
 
   // A function and its one place.
-  void WriteFrame(uint64_t id, const StackFrame& frame) {
+  void WriteFrame(uint64_t id, const WeightedFrame& frame) {
     Message(kFunction, [&](pbf_writer* function) {
       function->add_uint64(kFunctionId, id);
       function->add_int64(kName, Text(frame.function));

@@ -99,7 +99,7 @@ bool ChangeMain(const Run& run, uint32_t t, const Change& change, WantedLine* li
   if (change.factor != 0) return any;
   Seen all;
   std::vector<Seen> of_wait;
-  for (const HostWait& wait : job.waits[t]) {
+  for (const ThreadWait& wait : job.waits[t]) {
     Seen& seen = of_wait.emplace_back();
     samples.ForEachOfMain(wait.begin, wait.end, [&](const HostSample& sample, int64_t ns) {
       seen.ns += ns;

@@ -100,7 +100,7 @@ bool ChangeHost(const Run& run, uint32_t t, const Change& change, Doubt doubt, G
   }
   if (forwards.empty()) return false;
   forwards = Merged(std::move(forwards));
-  for (const HostWait& wait : job.waits[t]) waits.emplace_back(wait.begin, wait.end);
+  for (const ThreadWait& wait : job.waits[t]) waits.emplace_back(wait.begin, wait.end);
   waits = Merged(std::move(waits));
   const int64_t forward_ns = Length(Difference(ForwardPasses(trace), waits));
   const double of_forward = forward_ns == 0

@@ -24,7 +24,7 @@ struct StepEnd {
 };
 
 // A time in which the thread of a rank's steps waited, on the rank's own clock.
-struct HostWait {
+struct ThreadWait {
   int64_t begin = 0, end = 0;
   uint32_t after = kNone;  // node: it returned
 };
@@ -34,10 +34,10 @@ inline constexpr size_t kMostWorkers = 16;
 
 struct JobGraph {
   TimedGraph graph;
-  std::vector<HostLane> lanes;               // host threads, of trace after trace
-  std::vector<uint32_t> main_lane;           // by trace: of the thread of the steps; kNone
-  std::vector<std::vector<StepEnd>> steps;   // by trace, by number
-  std::vector<std::vector<HostWait>> waits;  // by trace, by begin, disjoint
+  std::vector<HostLane> lanes;                 // host threads, of trace after trace
+  std::vector<uint32_t> main_lane;             // by trace: of the thread of the steps; kNone
+  std::vector<std::vector<StepEnd>> steps;     // by trace, by number
+  std::vector<std::vector<ThreadWait>> waits;  // by trace, by begin, disjoint
   // Of all devices within the steps: when nothing ran, and how much of it only a kept gap explains.
   int64_t idle_ns = 0, kept_gap_ns = 0;
   size_t disturbed = 0;  // steps in which something else had a rank's CPU; they are not counted

@@ -78,8 +78,8 @@ void JobLinks::Build() {
   for (const auto& [moment, place] : waits_) {
     job_->waits[job_->lanes[moment.lane].trace()][place].after = NodeOf(moment);
   }
-  for (std::vector<HostWait>& waits : job_->waits) {
-    std::ranges::sort(waits, {}, &HostWait::begin);
+  for (std::vector<ThreadWait>& waits : job_->waits) {
+    std::ranges::sort(waits, {}, &ThreadWait::begin);
   }
 }
 

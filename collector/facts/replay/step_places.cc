@@ -22,7 +22,7 @@ StepPlaces FindPlaces(const Run& run) {
   for (uint32_t t = 0; t < traces; ++t) {
     const Trace& trace = run.traces[t];
     std::vector<Interval> waits;
-    for (const HostWait& wait : job.waits[t]) waits.emplace_back(wait.begin, wait.end);
+    for (const ThreadWait& wait : job.waits[t]) waits.emplace_back(wait.begin, wait.end);
     waits = Merged(std::move(waits));
     const HostPhases phases(trace);
     std::map<uint32_t, int64_t> ns;

@@ -17,7 +17,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr int kBacklog = 4096;  // ranks of a node start at once
+constexpr int kRankBacklog = 4096;  // ranks of a node start at once
 
 std::optional<Failure> PrepareDirectory(const std::string& directory, bool all_users) {
   const mode_t mode = all_users ? 0755 : 0700;
@@ -99,7 +99,7 @@ Result<PublicSocket> PublicSocket::Create(const std::string& path, bool all_user
       ::bind(made.listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=
           0 ||
       ::chmod(path.c_str(), all_users ? 0666 : 0600) != 0 ||
-      ::listen(made.listener_.get(), kBacklog) != 0) {
+      ::listen(made.listener_.get(), kRankBacklog) != 0) {
     return SystemFailure(fmt::format("{}: could not listen", path), errno);
   }
   made.path_ = path;

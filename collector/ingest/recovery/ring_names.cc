@@ -21,7 +21,9 @@ constexpr uint64_t kMostArenaBytes = kMaxDictionaryBytes + (16u << 20);
 // Texts that are found again by content; the others get a second number.
 constexpr size_t kMostTexts = 1u << 18;
 
-std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> BytesOf(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
 
 bool IsToldAgain(EntryKind kind) {
   return std::ranges::find(proto::kToldAgain, kind) != std::end(proto::kToldAgain);
@@ -66,7 +68,7 @@ void RingNames::ForEachNewEntry(const std::function<void(const std::string&)>& t
       protozero::pbf_writer writer(encoded);
       // Schemas and the like lie there as messages: what does not read as one is left out.
       if (proto::EncodeEntry(kind, entry->id, content, writer) &&
-          ForEachEntry(Bytes(encoded), [](uint32_t, uint64_t, std::string_view) {})) {
+          ForEachEntry(BytesOf(encoded), [](uint32_t, uint64_t, std::string_view) {})) {
         take(encoded);
       }
     }
@@ -123,7 +125,7 @@ RingNames::Texts& RingNames::KnownTexts() {
   // Not by a Dictionary, which has room for every id up to the largest: a damaged ring may say four
   // million.
   const std::string bytes = state_.dictionary();
-  (void)ForEachEntry(Bytes(bytes), [this](uint32_t field, uint64_t id, std::string_view entry) {
+  (void)ForEachEntry(BytesOf(bytes), [this](uint32_t field, uint64_t id, std::string_view entry) {
     if (field != v1::Dictionary::kStringsFieldNumber || texts_.size() >= kMostTexts) return;
     v1::Dictionary known;
     if (known.ParseFromArray(entry.data(), static_cast<int>(entry.size()))) {

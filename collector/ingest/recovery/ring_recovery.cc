@@ -14,7 +14,7 @@ namespace {
 
 // The structs of the segment without their atomics, as they lie in a copy.
 template <typename Atomic>
-auto Plain(const Atomic& value) {
+auto Relaxed(const Atomic& value) {
   return value.load(std::memory_order_relaxed);
 }
 
@@ -85,10 +85,10 @@ bool RingRecovery::ReadHeader() {
   }
   ReadLastWords(header.last_words);
   const uint64_t arena_bytes =
-      std::min({Plain(header.arena_used), header.arena_bytes, layout_.arena_bytes});
+      std::min({Relaxed(header.arena_used), header.arena_bytes, layout_.arena_bytes});
   const auto strings = static_cast<size_t>(proto::EntryKind::kString);
   if (!accounts_.Read(segment_, layout_.slots_offset, header.writer_slots) ||
-      !names_.Read(segment_, layout_.arena_offset, arena_bytes, Plain(header.next_id[strings]))) {
+      !names_.Read(segment_, layout_.arena_offset, arena_bytes, Relaxed(header.next_id[strings]))) {
     problem_ = "the rings are cut off";
     return false;
   }
@@ -97,7 +97,7 @@ bool RingRecovery::ReadHeader() {
 
 void RingRecovery::ReadRank(const proto::LastWords& words) {
   v1::Hello told, rank;
-  const size_t bytes = std::min<size_t>(Plain(words.rank_bytes), sizeof(words.rank));
+  const size_t bytes = std::min<size_t>(Relaxed(words.rank_bytes), sizeof(words.rank));
   if (bytes == 0 || !told.ParseFromArray(words.rank, static_cast<int>(bytes))) return;
   if (!told.has_rank() ||
       told.rank().SerializeAsString() == state_.hello().rank().SerializeAsString())
@@ -107,16 +107,16 @@ void RingRecovery::ReadRank(const proto::LastWords& words) {
 }
 
 void RingRecovery::ReadLastWords(const proto::LastWords& words) {
-  said_last_words_ = Plain(words.ended) != 0;
+  said_last_words_ = Relaxed(words.ended) != 0;
   ReadRank(words);
-  const uint32_t sequence = Plain(words.clock_sequence);
+  const uint32_t sequence = Relaxed(words.clock_sequence);
   if (sequence == 0 || sequence % 2 != 0) return;
   v1::ClockReadings readings;
   v1::ClockReading& reading = *readings.add_readings();
-  reading.set_tsc(Plain(words.tsc));
-  reading.set_monotonic_raw_ns(Plain(words.monotonic_raw_ns));
-  reading.set_realtime_ns(Plain(words.realtime_ns));
-  reading.set_spread_ns(static_cast<uint32_t>(Plain(words.spread_ns)));
+  reading.set_tsc(Relaxed(words.tsc));
+  reading.set_monotonic_raw_ns(Relaxed(words.monotonic_raw_ns));
+  reading.set_realtime_ns(Relaxed(words.realtime_ns));
+  reading.set_spread_ns(static_cast<uint32_t>(Relaxed(words.spread_ns)));
   last_clock_ = readings.SerializeAsString();
 }
 
@@ -136,13 +136,13 @@ std::optional<RingRecovery::ChunkInfo> RingRecovery::ChunkAt(uint32_t block) con
   const uint64_t offset = layout_.chunks_offset + uint64_t{block} * proto::kBlockBytes;
   if (!segment_.ReadAt(offset, copy)) return std::nullopt;
   const auto& chunk = *reinterpret_cast<const proto::Chunk*>(copy);
-  const uint32_t writer = Plain(chunk.writer), blocks = chunk.blocks;
+  const uint32_t writer = Relaxed(chunk.writer), blocks = chunk.blocks;
   if (chunk.magic != proto::kChunkMagic || writer == 0 || writer > kMaxEntryId) return std::nullopt;
   if ((blocks != 1 && blocks != 4 && blocks != 16 && blocks != 64) || block % blocks != 0) {
     return std::nullopt;
   }
   const uint32_t events =
-      std::min(proto::CommittedEvents(Plain(chunk.committed)), proto::kMaxEventsPerFrame);
+      std::min(proto::CommittedEvents(Relaxed(chunk.committed)), proto::kMaxEventsPerFrame);
   const uint64_t most = accounts_.MostProduced(writer), first = std::min(chunk.first_event, most);
   return ChunkInfo{block, blocks, writer, first, std::min(first + events, most)};
 }
@@ -183,7 +183,7 @@ void RingRecovery::DrainChunk(const ChunkInfo& info, uint64_t* next) {
   alignas(proto::Chunk) std::byte header[sizeof(proto::Chunk)];
   std::memcpy(header, chunk_.data(), sizeof(header));
   const auto& chunk = *reinterpret_cast<const proto::Chunk*>(header);
-  const size_t bytes = std::min<size_t>(proto::CommittedBytes(Plain(chunk.committed)),
+  const size_t bytes = std::min<size_t>(proto::CommittedBytes(Relaxed(chunk.committed)),
                                         chunk_.size() - sizeof(proto::Chunk));
   proto::EventEncoder encoder;
   size_t at = sizeof(proto::Chunk);

@@ -17,7 +17,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr size_t kMostNames = 100'000, kMostRunJson = 64 << 20;
+constexpr size_t kMostRunNames = 100'000, kMostRunJson = 64 << 20;
 // A process that comes back to its run after a pause finds it.
 constexpr uint64_t kInUseNs = 3'600'000'000'000;
 
@@ -43,7 +43,7 @@ void AddFile(const struct stat& status, FinishedRun* run) {
 std::optional<FinishedRun> LookAt(const FileDescriptor& directory, const std::string& path,
                                   uid_t uid, uint64_t* bytes) {
   FinishedRun run{.uid = uid};
-  for (const std::string& name : NamesIn(directory.get(), kMostNames)) {
+  for (const std::string& name : NamesIn(directory.get(), kMostRunNames)) {
     struct stat status {};
     if (::fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
     if (!S_ISDIR(status.st_mode)) {
@@ -53,7 +53,7 @@ std::optional<FinishedRun> LookAt(const FileDescriptor& directory, const std::st
     if (!IsPartOfRun(name)) return std::nullopt;
     const auto part = OpenOwnedDirectory(directory.get(), name, uid, path + "/" + name);
     if (!part) return std::nullopt;
-    for (const std::string& file : NamesIn(part->get(), kMostNames)) {
+    for (const std::string& file : NamesIn(part->get(), kMostRunNames)) {
       if (::fstatat(part->get(), file.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
       if (S_ISDIR(status.st_mode)) return std::nullopt;
       AddFile(status, &run);
@@ -78,11 +78,11 @@ std::string Remove(int root, const std::string& root_path, const FinishedRun& ru
     const Result<FileDescriptor> directory =
         OpenOwnedDirectory(user->get(), run.name, run.uid, path);
     if (!directory) return directory.message();
-    for (const std::string& name : NamesIn(directory->get(), kMostNames)) {
+    for (const std::string& name : NamesIn(directory->get(), kMostRunNames)) {
       if (::unlinkat(directory->get(), name.c_str(), 0) == 0 || !IsPartOfRun(name)) continue;
       if (const auto part =
               OpenOwnedDirectory(directory->get(), name, run.uid, path + "/" + name)) {
-        for (const std::string& file : NamesIn(part->get(), kMostNames)) {
+        for (const std::string& file : NamesIn(part->get(), kMostRunNames)) {
           (void)::unlinkat(part->get(), file.c_str(), 0);
         }
       }
@@ -95,7 +95,7 @@ std::string Remove(int root, const std::string& root_path, const FinishedRun& ru
 
 std::vector<FinishedRun> FindRuns(int root, const std::string& root_path, uint64_t* bytes) {
   std::vector<FinishedRun> found;
-  for (const std::string& user : NamesIn(root, kMostNames)) {
+  for (const std::string& user : NamesIn(root, kMostRunNames)) {
     uid_t uid = 0;
     const char* const end = user.data() + user.size();
     const auto [rest, error] = std::from_chars(user.data(), end, uid);
@@ -103,7 +103,7 @@ std::vector<FinishedRun> FindRuns(int root, const std::string& root_path, uint64
     const std::string path = root_path + "/" + user;
     const Result<FileDescriptor> folder = OpenOwnedDirectory(root, user, ::geteuid(), path);
     if (!folder) continue;
-    for (const std::string& name : NamesIn(folder->get(), kMostNames)) {
+    for (const std::string& name : NamesIn(folder->get(), kMostRunNames)) {
       const std::string run_path = path + "/" + name;
       const auto directory = OpenOwnedDirectory(folder->get(), name, uid, run_path);
       if (!directory) continue;

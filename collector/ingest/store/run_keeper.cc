@@ -16,7 +16,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr size_t kMostNames = 1u << 16;
+constexpr size_t kMostKeptNames = 1u << 16;
 
 const std::string& TokenOf(const SessionStore& session) {
   return session.state().hello().session();
@@ -31,7 +31,7 @@ uid_t OwnerOf(int directory) {
 std::unique_ptr<KeptSegments> AdoptFiles(const RunDirectory& directory, KeepLimits limits) {
   std::vector<std::tuple<uint64_t, std::string, std::string, uint64_t>> files;
   const uid_t owner = OwnerOf(directory.descriptor());
-  for (const std::string& name : NamesIn(directory.descriptor(), kMostNames)) {
+  for (const std::string& name : NamesIn(directory.descriptor(), kMostKeptNames)) {
     if (!name.ends_with(".trace")) continue;
     const Result<FileDescriptor> file = OpenOwnedFile(directory.descriptor(), name, owner, name);
     if (!file) continue;

@@ -13,7 +13,7 @@ Cell ShareOf(double part, uint64_t whole) {
   return whole == 0 ? Cell() : Cell(100.0 * part / static_cast<double>(whole));
 }
 
-struct Line {
+struct CostLine {
   const Trace* trace = nullptr;
   const v1::Cost* cost = nullptr;
 
@@ -28,66 +28,67 @@ struct Line {
 
 Cell Number(uint64_t value) { return static_cast<int64_t>(value); }
 
-Cell IfTimed(const Line& line, double ns) {
+Cell IfTimed(const CostLine& line, double ns) {
   return line.is_timed() ? Cell(static_cast<int64_t>(ns)) : Cell();
 }
 
-Cell HooksPercent(const Line& line) {
+Cell HooksPercent(const CostLine& line) {
   return line.is_timed() ? ShareOf(line.hook_ns(), line.cost->watched_ns()) : Cell();
 }
 
-Cell MeanNs(const Line& line) {
+Cell MeanNs(const CostLine& line) {
   const uint64_t hooks = line.cost->callbacks() + line.cost->polls();
   if (hooks == 0) return {};
   return IfTimed(line, line.hook_ns() / static_cast<double>(hooks));
 }
 
-Cell BudgetPercent(const Line& line) {
+Cell BudgetPercent(const CostLine& line) {
   const auto ppm = static_cast<double>(line.cost->budget_ppm());
   return ppm == 0 ? Cell() : Cell(ppm / 1e4);
 }
 
-const ColumnsOf<Line> kColumns = {
-    {"rank", Unit::kCount, kRankMeaning, [](const Line& line) { return RankCell(*line.trace); }},
+const ColumnsOf<CostLine> kCostColumns = {
+    {"rank", Unit::kCount, kRankMeaning,
+     [](const CostLine& line) { return RankCell(*line.trace); }},
     {"file", Unit::kText, "The trace file that the row was read from.",
-     [](const Line& line) { return line.trace->info.file; }, Shown::kDetail},
+     [](const CostLine& line) { return line.trace->info.file; }, Shown::kDetail},
     {"watched_ns", Unit::kNs, "The time since the agent came into the process.",
-     [](const Line& line) { return Number(line.cost->watched_ns()); }},
+     [](const CostLine& line) { return Number(line.cost->watched_ns()); }},
     {"events", Unit::kCount, "The events that ranktap recorded.",
-     [](const Line& line) { return Number(line.cost->callbacks()); }},
+     [](const CostLine& line) { return Number(line.cost->callbacks()); }},
     {"polls", Unit::kCount,
      "Event queries that found work not done; ranktap counts them and does not record them.",
-     [](const Line& line) { return Number(line.cost->polls()); }, Shown::kDetail},
+     [](const CostLine& line) { return Number(line.cost->polls()); }, Shown::kDetail},
     {"hooks_ns", Unit::kNs,
      "The time that the program's threads spent in ranktap's hooks, measured on 1 call in 64.",
-     [](const Line& line) { return IfTimed(line, line.hook_ns()); }},
+     [](const CostLine& line) { return IfTimed(line, line.hook_ns()); }},
     {"hooks_percent", Unit::kPercent, "The hooks' time as a share of the time watched.",
-     [](const Line& line) { return HooksPercent(line); }},
+     [](const CostLine& line) { return HooksPercent(line); }},
     {"mean_ns", Unit::kNs, "The mean time of one hook.",
-     [](const Line& line) { return MeanNs(line); }, Shown::kDetail},
+     [](const CostLine& line) { return MeanNs(line); }, Shown::kDetail},
     {"longest_ns", Unit::kNs, "The longest hook seen, of the 1 call in 64 that is measured.",
-     [](const Line& line) { return IfTimed(line, line.stall_ns()); }, Shown::kDetail},
+     [](const CostLine& line) { return IfTimed(line, line.stall_ns()); }, Shown::kDetail},
     {"own_cpu_ns", Unit::kNs, "The CPU time of ranktap's own threads.",
-     [](const Line& line) { return Number(line.cpu_ns()); }},
+     [](const CostLine& line) { return Number(line.cpu_ns()); }},
     {"own_cpu_percent", Unit::kPercent, "That CPU time as a share of the time watched.",
-     [](const Line& line) {
+     [](const CostLine& line) {
        return ShareOf(static_cast<double>(line.cpu_ns()), line.cost->watched_ns());
      }},
     {"drain_cpu_ns", Unit::kNs, "The CPU time of the thread that reads CUPTI's buffers.",
-     [](const Line& line) { return Number(line.cost->drain_cpu_ns()); }, Shown::kDetail},
+     [](const CostLine& line) { return Number(line.cost->drain_cpu_ns()); }, Shown::kDetail},
     {"sender_cpu_ns", Unit::kNs, "The CPU time of the thread that sends.",
-     [](const Line& line) { return Number(line.cost->sender_cpu_ns()); }, Shown::kDetail},
+     [](const CostLine& line) { return Number(line.cost->sender_cpu_ns()); }, Shown::kDetail},
     {"bytes", Unit::kBytes, "The bytes that ranktap sent to the collector.",
-     [](const Line& line) { return Number(line.cost->bytes()); }},
+     [](const CostLine& line) { return Number(line.cost->bytes()); }},
     {"frames", Unit::kCount, "The messages that ranktap sent to the collector.",
-     [](const Line& line) { return Number(line.cost->frames()); }, Shown::kDetail},
+     [](const CostLine& line) { return Number(line.cost->frames()); }, Shown::kDetail},
     {"budget_percent", Unit::kPercent,
      "The share of the time that ranktap was allowed to cost (--budget).",
-     [](const Line& line) { return BudgetPercent(line); }, Shown::kDetail},
+     [](const CostLine& line) { return BudgetPercent(line); }, Shown::kDetail},
     {"steps_down", Unit::kCount, "How often ranktap recorded less to stay within the budget.",
-     [](const Line& line) { return Number(line.cost->steps_down()); }},
+     [](const CostLine& line) { return Number(line.cost->steps_down()); }},
     {"level", Unit::kText, "The level of capture at the end.",
-     [](const Line& line) { return line.trace->info.level; }},
+     [](const CostLine& line) { return line.trace->info.level; }},
 };
 
 void AddDecisions(const Trace& trace, Table* table) {
@@ -120,12 +121,12 @@ void AddStandstill(const Trace& trace, Table* table) {
 }  // namespace
 
 Table TabulateCost(const Run& run, const ReportOptions&) {
-  std::vector<Line> lines;
+  std::vector<CostLine> lines;
   for (const Trace& trace : run.traces) {
     if (trace.is_ours()) lines.push_back({&trace, &trace.cost});
   }
-  Table table = TableOf("What ranktap itself cost, by rank", kColumns, lines);
-  for (const Line& line : lines) {
+  Table table = TableOf("What ranktap itself cost, by rank", kCostColumns, lines);
+  for (const CostLine& line : lines) {
     AddDecisions(*line.trace, &table);
     AddStandstill(*line.trace, &table);
   }

@@ -28,39 +28,39 @@ std::string ReasonName(v1::Gap::Reason reason) {
   }
 }
 
-struct Line {
+struct GapLine {
   const Trace* trace = nullptr;
   const Gap* gap = nullptr;
 };
 
-const ColumnsOf<Line> kColumns = {
-    {"rank", Unit::kCount, kRankMeaning, [](const Line& line) { return RankCell(*line.trace); }},
+const ColumnsOf<GapLine> kGapColumns = {
+    {"rank", Unit::kCount, kRankMeaning, [](const GapLine& line) { return RankCell(*line.trace); }},
     {"file", Unit::kText, "The trace file that the row was read from.",
-     [](const Line& line) { return line.trace->info.file; }, Shown::kDetail},
+     [](const GapLine& line) { return line.trace->info.file; }, Shown::kDetail},
     {"source", Unit::kText, "The kind of events that was off; \"all\" means everything.",
-     [](const Line& line) { return line.gap->source.empty() ? "all" : line.gap->source; }},
+     [](const GapLine& line) { return line.gap->source.empty() ? "all" : line.gap->source; }},
     {"reason", Unit::kText, "Why capture was off.",
-     [](const Line& line) { return ReasonName(line.gap->reason); }},
+     [](const GapLine& line) { return ReasonName(line.gap->reason); }},
     {"start_ns", Unit::kNs, "When the gap began, counted from the rank's first event.",
-     [](const Line& line) { return line.gap->start - line.trace->first_ns; }},
+     [](const GapLine& line) { return line.gap->start - line.trace->first_ns; }},
     {"duration_ns", Unit::kNs, "How long capture was off.",
-     [](const Line& line) {
+     [](const GapLine& line) {
        return line.gap->open ? Cell() : Cell(line.gap->end - line.gap->start);
      }},
     {"detail", Unit::kText, "More about the reason.",
-     [](const Line& line) { return line.gap->detail; }, Shown::kDetail},
+     [](const GapLine& line) { return line.gap->detail; }, Shown::kDetail},
 };
 
 }  // namespace
 
 Table TabulateGaps(const Run& run, const ReportOptions&) {
-  std::vector<Line> lines;
+  std::vector<GapLine> lines;
   for (const Trace& trace : run.traces) {
     for (const Gap& gap : trace.gaps) lines.push_back({&trace, &gap});
   }
-  Table table = TableOf("Times without capture, by rank", kColumns, lines);
+  Table table = TableOf("Times without capture, by rank", kGapColumns, lines);
   if (lines.empty()) table.notes.push_back("capture was never off");
-  if (std::ranges::any_of(lines, [](const Line& line) { return line.gap->open; })) {
+  if (std::ranges::any_of(lines, [](const GapLine& line) { return line.gap->open; })) {
     table.notes.push_back("without a duration: to the end of the process");
   }
   return table;

@@ -236,7 +236,7 @@ void AddNotes(const RankRow& row, Table* table) {
   }
 }
 
-const ColumnsOf<RankRow> kColumns = {
+const ColumnsOf<RankRow> kRankColumns = {
     {"rank", Unit::kCount, kRankMeaning,
      [](const RankRow& row) { return row.info.rank ? Cell(int64_t{*row.info.rank}) : Cell(); }},
     {"pid", Unit::kCount, "The process id.",
@@ -380,7 +380,7 @@ Table TabulateRanks(const Run& run, const ReportOptions&) {
   ForEachTraceAtOnce(run, [&run](uint32_t t) { SummarizeRank(run.traces[t]); });
   std::vector<std::reference_wrapper<const RankRow>> rows;
   for (const Trace& trace : run.traces) rows.emplace_back(SummarizeRank(trace));
-  Table table = TableOf("Ranks", kColumns, rows);
+  Table table = TableOf("Ranks", kRankColumns, rows);
   bool simulated = false;
   for (const RankRow& row : rows) {
     simulated |= row.info.simulated;

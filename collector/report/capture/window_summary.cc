@@ -52,7 +52,7 @@ struct Window {
   int64_t first_begin = 0, last_begin = 0, first_end = 0, last_end = 0;
 };
 
-const ColumnsOf<Window> kColumns = {
+const ColumnsOf<Window> kWindowColumns = {
     {"window", Unit::kText, "The name of the window of capture.",
      [](const Window& window) { return window.name; }, Shown::kDetail},
     {"ranks", Unit::kCount, "The number of ranks that captured it.",
@@ -93,7 +93,7 @@ Table TabulateWindows(const Run& run, const ReportOptions&) {
   for (const auto& [name, ranks] : by_name) windows.push_back(Summarize(name, ranks));
   SortRows(&windows,
            [](const Window& a, const Window& b) { return a.first_begin < b.first_begin; });
-  Table table = TableOf("Windows of capture, over the ranks", kColumns, windows);
+  Table table = TableOf("Windows of capture, over the ranks", kWindowColumns, windows);
   if (windows.empty()) {
     table.notes.push_back("no window was ordered: capture was on from the start, or never");
   }

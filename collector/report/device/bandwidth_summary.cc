@@ -93,7 +93,7 @@ void AddTrace(const Trace& trace, bool as_hta, std::vector<Traffic>* rows) {
 // Missing bytes are missing: a sum without some of its parts would be a number too small.
 Cell BytesCell(const Traffic& row) { return row.unknown > 0 ? Cell() : Cell(row.bytes); }
 
-const ColumnsOf<Traffic> kColumns = JoinedColumns<Traffic>({
+const ColumnsOf<Traffic> kBandwidthColumns = JoinedColumns<Traffic>({
     {
         {"rank", Unit::kCount, kRankMeaning,
          [](const Traffic& row) { return RankCell(*row.trace); }},
@@ -114,7 +114,7 @@ const ColumnsOf<Traffic> kColumns = JoinedColumns<Traffic>({
 Table TabulateBandwidth(const Run& run, const ReportOptions& options) {
   std::vector<Traffic> rows;
   for (const Trace& trace : run.traces) AddTrace(trace, options.hta_compat, &rows);
-  Table table = TableOf("Bandwidth of copies and memsets, GB/s", kColumns, rows);
+  Table table = TableOf("Bandwidth of copies and memsets, GB/s", kBandwidthColumns, rows);
   if (table.rows.empty()) table.notes.push_back("nothing was copied or set");
   return table;
 }

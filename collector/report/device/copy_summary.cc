@@ -67,7 +67,7 @@ Cell GbPerSecond(const CopyRow& row) {
 // Missing bytes are missing: a sum without some of its parts would be a number too small.
 Cell Known(const CopyRow& row, int64_t bytes) { return row.bytes_unknown ? Cell() : Cell(bytes); }
 
-const ColumnsOf<CopyRow> kColumns = JoinedColumns<CopyRow>(
+const ColumnsOf<CopyRow> kCopyColumns = JoinedColumns<CopyRow>(
     {{
          {"name", Unit::kText, "The direction of the copy and its memories, or the memory set.",
           [](const CopyRow& row) { return row.name; }},
@@ -127,7 +127,7 @@ Table TabulateCopies(const Run& run, const ReportOptions&) {
   }
   SortRows(&rows,
            [](const CopyRow& a, const CopyRow& b) { return a.time.total_ns > b.time.total_ns; });
-  Table table = TableOf("Copies and memsets, all ranks", kColumns, rows);
+  Table table = TableOf("Copies and memsets, all ranks", kCopyColumns, rows);
   if (table.rows.empty()) table.notes.push_back("nothing was copied or set");
   return table;
 }

@@ -73,7 +73,7 @@ Cell MeanWatts(const DeviceSeries& row) {
   return static_cast<int64_t>(power.sum / static_cast<double>(power.count));
 }
 
-const ColumnsOf<DeviceSeries> kColumns = {
+const ColumnsOf<DeviceSeries> kDeviceColumns = {
     {"rank", Unit::kCount, kRankMeaning,
      [](const DeviceSeries& row) { return RankCell(*row.trace); }},
     {"device", Unit::kCount, "The device's name and number.",
@@ -111,8 +111,8 @@ Table TabulateDevices(const Run& run, const ReportOptions&) {
   for (const Trace& trace : run.traces) {
     for (const auto& [device, series] : Collect(trace)) rows.push_back(series);
   }
-  Table table =
-      TableOf("Clocks, power, temperature and memory of the devices, by NVML", kColumns, rows);
+  Table table = TableOf("Clocks, power, temperature and memory of the devices, by NVML",
+                        kDeviceColumns, rows);
   table.notes.push_back(
       table.rows.empty() ? "no samples: the collector found no libnvidia-ml.so.1, or the run was "
                            "shorter than a second"

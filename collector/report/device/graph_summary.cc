@@ -95,7 +95,7 @@ std::vector<Work> LongestFirst(Works works) {
   return sorted;
 }
 
-const ColumnsOf<Work> kColumns = {
+const ColumnsOf<Work> kGraphColumns = {
     {"work", Unit::kText, "The kernel, copy or memset; or the graph as a whole.",
      [](const Work& work) { return work.name; }},
     {"calls", Unit::kCount, "How often the devices ran it.",
@@ -137,8 +137,8 @@ Table TabulateGraphs(const Run& run, const ReportOptions&) {
       ++calls.work;
     }
   }
-  Table table = TableOf("What ran in CUDA graphs, and where it was captured, all ranks", kColumns,
-                        LongestFirst(std::move(works)));
+  Table table = TableOf("What ran in CUDA graphs, and where it was captured, all ranks",
+                        kGraphColumns, LongestFirst(std::move(works)));
   if (table.rows.empty()) table.notes.push_back("no CUDA graph ran");
   for (const auto& [api, calls] : launches) {
     table.notes.push_back(fmt::format("{} {} of {} ran {} pieces of work", calls.launches.size(),

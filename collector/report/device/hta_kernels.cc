@@ -31,7 +31,7 @@ Durations ByName(const Trace& trace) {
   return durations;
 }
 
-struct Line {
+struct HtaKernelsLine {
   const Trace* trace;
   WorkKind kind;
   std::string name;
@@ -41,30 +41,31 @@ struct Line {
 
 int64_t Rounded(double value) { return std::llround(value); }
 
-const ColumnsOf<Line> kColumns = {
-    {"rank", Unit::kCount, kRankMeaning, [](const Line& line) { return RankCell(*line.trace); }},
+const ColumnsOf<HtaKernelsLine> kHtaKernelsColumns = {
+    {"rank", Unit::kCount, kRankMeaning,
+     [](const HtaKernelsLine& line) { return RankCell(*line.trace); }},
     {"type", Unit::kText, "The kind of work: computation, communication or memory.",
-     [](const Line& line) { return std::string(NameOf(line.kind)); }},
+     [](const HtaKernelsLine& line) { return std::string(NameOf(line.kind)); }},
     {"name", Unit::kText, "The kernel, copy or memset.",
-     [](const Line& line) { return line.name; }},
+     [](const HtaKernelsLine& line) { return line.name; }},
     {"calls", Unit::kCount, "How often the rank's devices ran it.",
-     [](const Line& line) { return static_cast<int64_t>(line.ns.count); }},
+     [](const HtaKernelsLine& line) { return static_cast<int64_t>(line.ns.count); }},
     {"total_ns", Unit::kNs, "The durations, added up.",
-     [](const Line& line) { return static_cast<int64_t>(line.total_ns); }},
+     [](const HtaKernelsLine& line) { return static_cast<int64_t>(line.total_ns); }},
     {"max_ns", Unit::kNs, "The longest duration.",
-     [](const Line& line) { return static_cast<int64_t>(line.ns.max); }, Shown::kDetail},
+     [](const HtaKernelsLine& line) { return static_cast<int64_t>(line.ns.max); }, Shown::kDetail},
     {"min_ns", Unit::kNs, "The shortest duration.",
-     [](const Line& line) { return static_cast<int64_t>(line.ns.min); }, Shown::kDetail},
+     [](const HtaKernelsLine& line) { return static_cast<int64_t>(line.ns.min); }, Shown::kDetail},
     {"std_ns", Unit::kNs, "The sample standard deviation of the durations.",
-     [](const Line& line) { return Rounded(line.ns.deviation); }, Shown::kDetail},
+     [](const HtaKernelsLine& line) { return Rounded(line.ns.deviation); }, Shown::kDetail},
     {"mean_ns", Unit::kNs, "The mean duration.",
-     [](const Line& line) { return Rounded(line.ns.mean); }},
+     [](const HtaKernelsLine& line) { return Rounded(line.ns.mean); }},
 };
 
 }  // namespace
 
 Table TabulateHtaKernels(const Run& run) {
-  std::vector<Line> lines;
+  std::vector<HtaKernelsLine> lines;
   for (const Trace& trace : run.traces) {
     for (auto& [key, durations] : ByName(trace)) {
       double total = 0;
@@ -72,7 +73,8 @@ Table TabulateHtaKernels(const Run& run) {
       lines.push_back({&trace, key.first, key.second, total, Describe(std::move(durations))});
     }
   }
-  return TableOf("GPU kernels and memory operations by rank and type, as HTA", kColumns, lines);
+  return TableOf("GPU kernels and memory operations by rank and type, as HTA", kHtaKernelsColumns,
+                 lines);
 }
 
 }  // namespace ranktap::collector

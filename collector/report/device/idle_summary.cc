@@ -33,7 +33,7 @@ struct StreamIdle {
   }
 };
 
-void AddSpan(const Trace& trace, const DeviceSpan& span, StreamIdle* idle) {
+void AddIdle(const Trace& trace, const DeviceSpan& span, StreamIdle* idle) {
   if (idle->any && span.start > idle->end) {
     const int64_t gap = span.start - idle->end;
     const bool host_waited = span.launch != kNone && trace.api_calls.start[span.launch] > idle->end;
@@ -73,16 +73,16 @@ void AddHtaSpan(const Trace& trace, const DeviceSpan& span, StreamIdle* idle) {
   idle->any = true;
 }
 
-using Streams = std::map<std::pair<uint32_t, uint32_t>, StreamIdle>;  // by device and stream
+using IdleStreams = std::map<std::pair<uint32_t, uint32_t>, StreamIdle>;  // by device and stream
 
-Streams FindIdle(const Trace& trace, bool as_hta) {
-  Streams streams;
+IdleStreams FindIdle(const Trace& trace, bool as_hta) {
+  IdleStreams streams;
   for (const DeviceSpan& span : as_hta ? HtaDeviceTimeline(trace) : DeviceTimeline(trace)) {
     if (span.table == DeviceSpan::Table::kSync || span.table == DeviceSpan::Table::kOperator) {
       continue;
     }
     const uint32_t device = as_hta ? 0 : span.device;
-    (as_hta ? AddHtaSpan : AddSpan)(trace, span, &streams[{device, span.stream}]);
+    (as_hta ? AddHtaSpan : AddIdle)(trace, span, &streams[{device, span.stream}]);
   }
   return streams;
 }
@@ -95,7 +95,7 @@ struct CauseRow {
   int64_t stream_ns;  // of all causes
 };
 
-const ColumnsOf<CauseRow> kColumns = {
+const ColumnsOf<CauseRow> kIdleColumns = {
     {"rank", Unit::kCount, kRankMeaning, [](const CauseRow& row) { return RankCell(*row.trace); }},
     {"device", Unit::kCount, kDeviceMeaning,
      [](const CauseRow& row) { return int64_t{row.device}; }, Shown::kDetail},
@@ -128,7 +128,7 @@ Table TabulateIdle(const Run& run, const ReportOptions& options) {
       }
     }
   }
-  Table table = TableOf("Idle time of each stream, by cause", kColumns, rows);
+  Table table = TableOf("Idle time of each stream, by cause", kIdleColumns, rows);
   if (table.rows.empty()) {
     table.notes.push_back(std::ranges::any_of(run.traces, HasStarts)
                               ? "no stream was idle between two pieces of work"

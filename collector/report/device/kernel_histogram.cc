@@ -41,7 +41,7 @@ struct Row {
   Bin bin;
 };
 
-const ColumnsOf<Row> kColumns = {
+const ColumnsOf<Row> kKernelHistogramColumns = {
     {"name", Unit::kText, "The kernel.", [](const Row& row) { return row.name; }},
     {"bin_from_ns", Unit::kNs,
      "The shortest duration that the bin holds: 0, 1, 2, 5, 10, 20, 50, ... ns.",
@@ -86,7 +86,7 @@ Table TabulateKernelHistogram(const Run& run, const ReportOptions&) {
   for (const auto& [name, histogram] : sorted) {
     for (const auto& [from, bin] : histogram.bins) rows.push_back({name, from, bin});
   }
-  Table table = TableOf("How long the kernels take, in bins", kColumns, rows);
+  Table table = TableOf("How long the kernels take, in bins", kKernelHistogramColumns, rows);
   if (rows.empty()) table.notes.push_back(WhyNoWork(run, "no kernel ran on a device"));
   if (of_names.size() > kMostNames) {
     table.notes.push_back(fmt::format("the {} kernels with the most time of {}; 'kernels' has all",

@@ -19,7 +19,7 @@
 namespace ranktap::collector {
 namespace {
 
-struct ByName {
+struct KernelSum {
   DurationDistribution time;
   int64_t untimed = 0;
 };
@@ -27,7 +27,7 @@ struct ByName {
 // Kernels of one name, and of one shape where that groups: 0 else.
 struct Group {
   uint32_t name = 0, shape = 0;
-  ByName of;
+  KernelSum of;
 };
 
 // Finds the group that an event belongs to. By name alone it costs an array index an event; names
@@ -37,7 +37,7 @@ class Groups {
   Groups(const Trace& trace, bool by_shape) : by_shape_(by_shape) {
     by_name_.resize(trace.dictionary.strings() + 1, kNone);
   }
-  ByName& Of(uint32_t name, uint32_t shape) {
+  KernelSum& Of(uint32_t name, uint32_t shape) {
     name = std::min(name, static_cast<uint32_t>(by_name_.size() - 1));
     uint32_t& at =
         by_shape_ ? by_both_.try_emplace({name, shape}, kNone).first->second : by_name_[name];
@@ -60,7 +60,7 @@ std::vector<Group> CountKernels(const Trace& trace, bool by_shape) {
   Groups groups(trace, by_shape);
   const Kernels& kernels = trace.kernels;
   for (size_t i = 0; i < kernels.size(); ++i) {
-    ByName& group = groups.Of(kernels.name[i], kernels.shape[i]);
+    KernelSum& group = groups.Of(kernels.name[i], kernels.shape[i]);
     if (kernels.start[i] == kUntimed) {
       ++group.untimed;
     } else {
@@ -91,39 +91,39 @@ std::string WhyNoKernels(const Run& run) {
                   : "no kernel is in it";
 }
 
-struct Line {
+struct KernelLine {
   KernelRow kernel;
   int64_t total_ns = 0;  // of all kernels
 };
 
-const ColumnsOf<Line> kName = {
+const ColumnsOf<KernelLine> kName = {
     {"name", Unit::kText, "The kernel, named as --kernel-names says.",
-     [](const Line& line) { return line.kernel.name; }},
+     [](const KernelLine& line) { return line.kernel.name; }},
 };
-const ColumnsOf<Line> kGrid = {
+const ColumnsOf<KernelLine> kGrid = {
     {"grid_xyz", Unit::kText, "The blocks of the launch.",
-     [](const Line& line) { return line.kernel.grid; }, Shown::kWanted},
+     [](const KernelLine& line) { return line.kernel.grid; }, Shown::kWanted},
     {"block_xyz", Unit::kText, "The threads of a block.",
-     [](const Line& line) { return line.kernel.block; }, Shown::kWanted},
+     [](const KernelLine& line) { return line.kernel.block; }, Shown::kWanted},
 };
-const ColumnsOf<Line> kTimes = JoinedColumns<Line>(
+const ColumnsOf<KernelLine> kTimes = JoinedColumns<KernelLine>(
     {{
          {"calls", Unit::kCount, "How often the devices ran it.",
-          [](const Line& line) { return line.kernel.time.count + line.kernel.untimed; }},
+          [](const KernelLine& line) { return line.kernel.time.count + line.kernel.untimed; }},
          {"total_ns", Unit::kNs, "The durations, added up.",
-          [](const Line& line) { return line.kernel.time.total_ns; }},
+          [](const KernelLine& line) { return line.kernel.time.total_ns; }},
          {"share_percent", Unit::kPercent, "The share of the time of all kernels.",
-          [](const Line& line) {
+          [](const KernelLine& line) {
             return line.total_ns == 0 ? Cell(0.0)
                                       : Percent(line.kernel.time.total_ns, line.total_ns);
           }},
      },
-     DurationColumns<Line>(
+     DurationColumns<KernelLine>(
          "", "kernels",
-         [](const Line& line) -> const DurationDistribution& { return line.kernel.time; }),
+         [](const KernelLine& line) -> const DurationDistribution& { return line.kernel.time; }),
      {
          {"ranks", Unit::kCount, "The number of ranks that ran it.",
-          [](const Line& line) { return line.kernel.ranks; }, Shown::kDetail},
+          [](const KernelLine& line) { return line.kernel.ranks; }, Shown::kDetail},
      }});
 
 // The part of the question that the answer lacks.
@@ -153,12 +153,12 @@ std::vector<KernelRow> SummarizeKernels(const std::vector<Trace>& traces,
   using Key = std::tuple<std::string, std::string, std::string>;  // name, grid, block
   std::map<Key, KernelRow> rows;
   for (const Trace& trace : traces) {
-    std::map<Key, ByName> of_trace;
+    std::map<Key, KernelSum> of_trace;
     for (Group& group : CountKernels(trace, options.by_grid)) {
       const proto::LaunchShape* const shape = trace.dictionary.Shape(group.shape);
-      ByName& sum = of_trace[{NameIn(trace.dictionary.String(group.name), options.kernel_names),
-                              shape == nullptr ? "" : Sizes(shape->grid),
-                              shape == nullptr ? "" : Sizes(shape->block)}];
+      KernelSum& sum = of_trace[{NameIn(trace.dictionary.String(group.name), options.kernel_names),
+                                 shape == nullptr ? "" : Sizes(shape->grid),
+                                 shape == nullptr ? "" : Sizes(shape->block)}];
       sum.time.Add(std::move(group.of.time));
       sum.untimed += group.of.untimed;
     }
@@ -187,17 +187,17 @@ Table TabulateKernels(const Run& run, const ReportOptions& options) {
     }
     return table;
   }
-  std::vector<Line> lines;
+  std::vector<KernelLine> lines;
   int64_t total = 0, untimed = 0;
   for (KernelRow& row : SummarizeKernels(run.traces, options)) {
     total += row.time.total_ns;
     untimed += row.untimed;
     lines.push_back({std::move(row)});
   }
-  for (Line& line : lines) line.total_ns = total;
-  Table table =
-      TableOf("GPU kernels, all ranks",
-              JoinedColumns({kName, options.by_grid ? kGrid : ColumnsOf<Line>(), kTimes}), lines);
+  for (KernelLine& line : lines) line.total_ns = total;
+  Table table = TableOf(
+      "GPU kernels, all ranks",
+      JoinedColumns({kName, options.by_grid ? kGrid : ColumnsOf<KernelLine>(), kTimes}), lines);
   table.notes = NotesOn(run, options);
   if (lines.empty()) table.notes.push_back(WhyNoKernels(run));
   if (untimed > 0) {

@@ -23,7 +23,7 @@ Overlap Measure(const Trace& trace, const std::vector<DeviceSpan>& spans) {
   return {&trace, Length(comm), Length(Intersection(comm, compute))};
 }
 
-const ColumnsOf<Overlap> kColumns = {
+const ColumnsOf<Overlap> kOverlapColumns = {
     {"rank", Unit::kCount, kRankMeaning, [](const Overlap& row) { return RankCell(*row.trace); }},
     {"communication_ns", Unit::kNs, "The time in which the device communicates.",
      [](const Overlap& row) { return row.communication_ns; }},
@@ -48,7 +48,7 @@ Table TabulateOverlap(const Run& run, const ReportOptions& options) {
     rows.push_back(
         Measure(trace, options.hta_compat ? HtaDeviceTimeline(trace) : DeviceTimeline(trace)));
   }
-  Table table = TableOf("Communication behind computation, by rank", kColumns, rows);
+  Table table = TableOf("Communication behind computation, by rank", kOverlapColumns, rows);
   table.notes = std::move(unknown);
   for (const Overlap& row : rows) {
     if (row.communication_ns > 0) continue;

@@ -234,7 +234,7 @@ int64_t DeviceTime(const Run& run, DeviceNames::Timeline timeline) {
   return total;
 }
 
-const ColumnsOf<PatternRow> kColumns = {
+const ColumnsOf<PatternRow> kPatternsColumns = {
     {"kind", Unit::kText,
      "stream: the sequence recurs on a stream; operator: it recurs under operators of one name.",
      [](const PatternRow& row) { return row.kind(); }},
@@ -287,7 +287,7 @@ Table TabulatePatterns(const Run& run, const ReportOptions& options) {
   std::move(of_operators.begin(), of_operators.end(), std::back_inserter(rows));
   const int64_t total = DeviceTime(run, timeline);
   for (PatternRow& row : rows) row.all_gpu_ns = total;
-  Table table = TableOf("Sequences of kernels that recur", kColumns, rows);
+  Table table = TableOf("Sequences of kernels that recur", kPatternsColumns, rows);
   if (all && found > kMostPatterns) {
     table.notes.push_back(
         fmt::format("the {} operators' sequences of {} with the most device time; --operator NAME "

@@ -64,14 +64,14 @@ StreamQueue Follow(Waiting waiting) {
   return queue;
 }
 
-using Streams = std::map<std::pair<uint32_t, uint32_t>, Waiting>;
+using QueueStreams = std::map<std::pair<uint32_t, uint32_t>, Waiting>;
 
-Streams CollectChanges(const Trace& trace, bool as_hta) {
+QueueStreams CollectChanges(const Trace& trace, bool as_hta) {
   std::vector<bool> counts(trace.dictionary.apis() + 1, !as_hta);
   for (uint32_t id = 0; as_hta && id < trace.dictionary.apis(); ++id) {
     counts[id] = IsHtaEnqueue(trace.dictionary.Api(id).name);
   }
-  Streams streams;
+  QueueStreams streams;
   const ApiCalls& calls = trace.api_calls;
   std::vector<bool> seen(as_hta ? 0 : calls.size());  // a graph is one launch of many kernels
   Waiting* last = nullptr;
@@ -101,7 +101,7 @@ struct QueueRow {
   Description length;
 };
 
-const ColumnsOf<QueueRow> kColumns = JoinedColumns<QueueRow>({
+const ColumnsOf<QueueRow> kQueueColumns = JoinedColumns<QueueRow>({
     {
         {"rank", Unit::kCount, kRankMeaning,
          [](const QueueRow& row) { return RankCell(*row.trace); }},
@@ -134,7 +134,7 @@ Table TabulateQueue(const Run& run, const ReportOptions& options) {
                       Describe(std::move(queue.lengths))});
     }
   }
-  Table table = TableOf("Launched work waiting on each stream", kColumns, rows);
+  Table table = TableOf("Launched work waiting on each stream", kQueueColumns, rows);
   if (table.rows.empty()) table.notes.push_back("no work was joined to its launch");
   return table;
 }

@@ -26,7 +26,7 @@ DeviceTimes Measure(const Trace& trace, const std::vector<DeviceSpan>& spans,
   return {&trace, span, compute, span - compute - idle, idle};
 }
 
-const ColumnsOf<DeviceTimes> kColumns = {
+const ColumnsOf<DeviceTimes> kTemporalColumns = {
     {"rank", Unit::kCount, kRankMeaning,
      [](const DeviceTimes& row) { return RankCell(*row.trace); }},
     {"span_ns", Unit::kNs, "The time from the first device work to the last.",
@@ -61,7 +61,7 @@ Table TabulateTemporal(const Run& run, const ReportOptions& options) {
       rows.push_back(Measure(trace, spans, all));
     }
   }
-  Table table = TableOf("Time of the devices, by rank", kColumns, rows);
+  Table table = TableOf("Time of the devices, by rank", kTemporalColumns, rows);
   table.notes = std::move(notes);
   return table;
 }

@@ -68,7 +68,7 @@ std::vector<CombinationTime> LongestFirst(const std::array<int64_t, 8>& by_combi
   return sorted;
 }
 
-const ColumnsOf<CombinationTime> kColumns = {
+const ColumnsOf<CombinationTime> kWorkTypeColumns = {
     {"type", Unit::kText, "The kinds of work that ran at once.",
      [](const CombinationTime& row) { return Combination(row.running); }},
     {"total_ns", Unit::kNs, "The time in which just these kinds ran, over all ranks.",
@@ -85,8 +85,8 @@ Table TabulateWorkTypes(const Run& run, const ReportOptions& options) {
     AddTrace(options.hta_compat ? HtaDeviceTimeline(trace) : DeviceTimeline(trace),
              options.hta_compat ? 1000 : 1, &by_combination);
   }
-  Table table =
-      TableOf("GPU time by kind of work, all ranks", kColumns, LongestFirst(by_combination));
+  Table table = TableOf("GPU time by kind of work, all ranks", kWorkTypeColumns,
+                        LongestFirst(by_combination));
   if (table.rows.empty()) table.notes.push_back(WhyNoWork(run));
   return table;
 }

@@ -18,7 +18,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kKindNames = {"kernel", "graph", "operator", "function",
                                                         "own kernel"};
 
-struct Line {
+struct CustomFlopsLine {
   const Trace* trace = nullptr;
   CustomWork work;
   int64_t whole_ns = 0;
@@ -31,43 +31,52 @@ std::string_view KnownBy(const CustomWork& work) {
   return work.is_said ? "--flops-of" : "its source";
 }
 
-const ColumnsOf<Line> kColumns = {
-    {"rank", Unit::kCount, kRankMeaning, [](const Line& line) { return RankCell(*line.trace); },
-     Shown::kDetail},
+const ColumnsOf<CustomFlopsLine> kCustomFlopsColumns = {
+    {"rank", Unit::kCount, kRankMeaning,
+     [](const CustomFlopsLine& line) { return RankCell(*line.trace); }, Shown::kDetail},
     {"name", Unit::kText, "The operator or kernel.",
-     [](const Line& line) { return std::string(line.work.name); }},
+     [](const CustomFlopsLine& line) { return std::string(line.work.name); }},
     {"kind", Unit::kText,
      "A compiler's kernel or graph, an operator of another library, an autograd function, or the "
      "program's own kernel, as of Triton.",
-     [](const Line& line) { return std::string(kKindNames[static_cast<size_t>(line.work.kind)]); }},
+     [](const CustomFlopsLine& line) {
+       return std::string(kKindNames[static_cast<size_t>(line.work.kind)]);
+     }},
     {"calls", Unit::kCount, "The recorded calls, or launches.",
-     [](const Line& line) { return line.work.calls; }},
+     [](const CustomFlopsLine& line) { return line.work.calls; }},
     {"time_ns", Unit::kNs, "The device's time in it; without a device the host's own time.",
-     [](const Line& line) { return line.work.time_ns; }},
+     [](const CustomFlopsLine& line) { return line.work.time_ns; }},
     {"time_percent", Unit::kPercent,
      "The share of the rank's computing kernels; without a device of its operators.",
-     [](const Line& line) { return Percent(line.work.time_ns, line.whole_ns); }},
+     [](const CustomFlopsLine& line) { return Percent(line.work.time_ns, line.whole_ns); }},
     {"flops", Unit::kFlops,
      "The operations of these calls as FlopCounterMode counts them; empty: nobody knows.",
-     [](const Line& line) { return CountCell(line.work.flops); }},
+     [](const CustomFlopsLine& line) { return CountCell(line.work.flops); }},
     {"elementwise_ops", Unit::kFlops,
      "One for each element and fused operator, and the products' FLOPs; empty: not known.",
-     [](const Line& line) { return CountCell(line.work.operations); }},
+     [](const CustomFlopsLine& line) { return CountCell(line.work.operations); }},
     {"known_by", Unit::kText, "its source, --flops-of, or nobody.",
-     [](const Line& line) { return std::string(KnownBy(line.work)); }, Shown::kDetail},
+     [](const CustomFlopsLine& line) { return std::string(KnownBy(line.work)); }, Shown::kDetail},
     {"operators", Unit::kText, "The operators that the compiler fused into the kernel.",
-     [](const Line& line) { return fmt::format("{}", fmt::join(line.work.operators, " ")); },
+     [](const CustomFlopsLine& line) {
+       return fmt::format("{}", fmt::join(line.work.operators, " "));
+     },
      Shown::kProse},
     {"line", Unit::kText, "The program's lines that it computes.",
-     [](const Line& line) { return fmt::format("{}", fmt::join(line.work.lines, ", ")); },
+     [](const CustomFlopsLine& line) {
+       return fmt::format("{}", fmt::join(line.work.lines, ", "));
+     },
      Shown::kProse},
     {"module", Unit::kText, "The modules whose forward or backward it belongs to.",
-     [](const Line& line) { return fmt::format("{}", fmt::join(line.work.modules, ", ")); },
+     [](const CustomFlopsLine& line) {
+       return fmt::format("{}", fmt::join(line.work.modules, ", "));
+     },
      Shown::kDetail},
 };
 
-bool HasUnknown(const std::vector<Line>& lines, std::initializer_list<CustomKind> kinds) {
-  return std::any_of(lines.begin(), lines.end(), [&](const Line& line) {
+bool HasUnknown(const std::vector<CustomFlopsLine>& lines,
+                std::initializer_list<CustomKind> kinds) {
+  return std::any_of(lines.begin(), lines.end(), [&](const CustomFlopsLine& line) {
     return !line.work.flops && std::find(kinds.begin(), kinds.end(), line.work.kind) != kinds.end();
   });
 }
@@ -86,7 +95,7 @@ std::string WhyNothing(const Run& run) {
                                         "has PyTorch's"});
 }
 
-void AddAdvice(const std::vector<Line>& lines, std::vector<std::string>* notes) {
+void AddAdvice(const std::vector<CustomFlopsLine>& lines, std::vector<std::string>* notes) {
   if (HasUnknown(lines, {CustomKind::kGeneratedKernel})) {
     notes->emplace_back(
         "--compiled DIR reads what torch.compile wrote about its kernels: TORCH_TRACE's logs, "
@@ -136,12 +145,12 @@ std::set<std::string, std::less<>> NamesOfUnknownFlops(const Trace& trace) {
 }
 
 Table TabulateCustomFlops(const Run& run, const ReportOptions&) {
-  std::vector<Line> lines;
+  std::vector<CustomFlopsLine> lines;
   for (const Trace& trace : run.traces) {
     const CustomWorks& works = FindCustomWork(trace);
     for (const CustomWork& work : works.rows) lines.push_back({&trace, work, works.time_ns});
   }
-  Table table = TableOf("Work beside PyTorch's formulas", kColumns, lines);
+  Table table = TableOf("Work beside PyTorch's formulas", kCustomFlopsColumns, lines);
   table.notes = SharesOfUnknown(run);
   AddAdvice(lines, &table.notes);
   if (lines.empty()) table.notes.push_back(WhyNothing(run));

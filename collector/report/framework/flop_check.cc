@@ -95,40 +95,40 @@ std::string Verdict(const Pair& pair) {
   return pair.difference() == 0 ? "agree" : "differ";
 }
 
-struct Line {
+struct FlopCheckLine {
   const Trace* trace = nullptr;
   Operation operation;
   Pair pair;
 };
 
-const ColumnsOf<Line> kColumns = {
-    {"rank", Unit::kCount, kRankMeaning, [](const Line& line) { return RankCell(*line.trace); },
-     Shown::kDetail},
+const ColumnsOf<FlopCheckLine> kFlopCheckColumns = {
+    {"rank", Unit::kCount, kRankMeaning,
+     [](const FlopCheckLine& line) { return RankCell(*line.trace); }, Shown::kDetail},
     {"operator", Unit::kText, "The operator; PyTorch's FlopCounterMode has a formula for it.",
-     [](const Line& line) { return line.operation.first; }, Shown::kProse},
+     [](const FlopCheckLine& line) { return line.operation.first; }, Shown::kProse},
     {"input_shapes", Unit::kText, "The shapes that the operator took.",
-     [](const Line& line) { return line.operation.second; }, Shown::kProse},
+     [](const FlopCheckLine& line) { return line.operation.second; }, Shown::kProse},
     {"calls", Unit::kCount, "The calls that ranktap saw.",
-     [](const Line& line) { return line.pair.ours.calls; }},
+     [](const FlopCheckLine& line) { return line.pair.ours.calls; }},
     {"counter_calls", Unit::kCount, "The calls that PyTorch's counter saw.",
-     [](const Line& line) { return line.pair.theirs.calls; }, Shown::kDetail},
+     [](const FlopCheckLine& line) { return line.pair.theirs.calls; }, Shown::kDetail},
     {"flops", Unit::kFlops, "The operations by ranktap's count.",
-     [](const Line& line) { return line.pair.ours.flops; }},
+     [](const FlopCheckLine& line) { return line.pair.ours.flops; }},
     {"counter_flops", Unit::kFlops, "The operations by PyTorch's counter.",
-     [](const Line& line) { return line.pair.theirs.flops; }},
+     [](const FlopCheckLine& line) { return line.pair.theirs.flops; }},
     {"difference", Unit::kFlops, "ranktap's count less PyTorch's.",
-     [](const Line& line) { return line.pair.difference(); }, Shown::kDetail},
+     [](const FlopCheckLine& line) { return line.pair.difference(); }, Shown::kDetail},
     {"verdict", Unit::kText, "same, or which of the two differs.",
-     [](const Line& line) { return Verdict(line.pair); }},
+     [](const FlopCheckLine& line) { return Verdict(line.pair); }},
 };
 
 // Those that disagree first.
-std::vector<Line> LinesOf(const Trace& trace, const Check& check) {
-  std::vector<Line> lines;
+std::vector<FlopCheckLine> LinesOf(const Trace& trace, const Check& check) {
+  std::vector<FlopCheckLine> lines;
   for (const auto& [operation, pair] : check.pairs) {
     if (pair.ours.flops != 0 || pair.theirs.flops != 0) lines.push_back({&trace, operation, pair});
   }
-  SortRows(&lines, [](const Line& a, const Line& b) {
+  SortRows(&lines, [](const FlopCheckLine& a, const FlopCheckLine& b) {
     const auto key = [](const Pair& pair) {
       return std::pair(std::abs(pair.difference()), std::max(pair.ours.flops, pair.theirs.flops));
     };
@@ -137,9 +137,9 @@ std::vector<Line> LinesOf(const Trace& trace, const Check& check) {
   return lines;
 }
 
-std::string DescribeCheck(const std::vector<Line>& lines) {
+std::string DescribeCheck(const std::vector<FlopCheckLine>& lines) {
   int64_t differing = 0, ours = 0, theirs = 0;
-  for (const Line& line : lines) {
+  for (const FlopCheckLine& line : lines) {
     differing += line.pair.difference() == 0 ? 0 : 1;
     AddCapped(line.pair.ours.flops, &ours);
     AddCapped(line.pair.theirs.flops, &theirs);
@@ -153,7 +153,7 @@ std::string DescribeCheck(const std::vector<Line>& lines) {
 }  // namespace
 
 Table TabulateFlopCheck(const Run& run, const ReportOptions&) {
-  std::vector<Line> lines;
+  std::vector<FlopCheckLine> lines;
   std::vector<std::string> notes;
   for (const Trace& trace : run.traces) {
     Check check;
@@ -164,7 +164,7 @@ Table TabulateFlopCheck(const Run& run, const ReportOptions&) {
       continue;
     }
     CountOurs(trace, &check);
-    std::vector<Line> of_rank = LinesOf(trace, check);
+    std::vector<FlopCheckLine> of_rank = LinesOf(trace, check);
     notes.push_back((lines.empty() ? "" : RankName(trace) + ": ") + DescribeCheck(of_rank));
     std::move(of_rank.begin(), of_rank.end(), std::back_inserter(lines));
   }
@@ -174,7 +174,7 @@ Table TabulateFlopCheck(const Run& run, const ReportOptions&) {
         "says why not");
   }
   Table table = TableOf("FLOPs of one step, by our formulas and by PyTorch's FlopCounterMode",
-                        kColumns, lines);
+                        kFlopCheckColumns, lines);
   table.notes = std::move(notes);
   return table;
 }

@@ -25,7 +25,7 @@ std::string Shape(const Dims& dims) {
 
 Cell OrNothing(int64_t bytes) { return bytes > 0 ? Cell(bytes) : Cell(); }
 
-const ColumnsOf<LayerRow> kColumns = {
+const ColumnsOf<LayerRow> kLayerColumns = {
     {"module", Unit::kText, "The layer's name in the model.",
      [](const LayerRow& row) { return row.layer.name; }},
     {"class", Unit::kText, "The layer's class.", [](const LayerRow& row) { return row.layer.type; },
@@ -128,7 +128,7 @@ Table TabulateLayers(const Run& run, const ReportOptions&) {
     rows = RowsOf(trace);
     if (!rows.empty()) break;  // ranks compute the same
   }
-  Table table = TableOf("layers of one forward, one rank", kColumns, rows);
+  Table table = TableOf("layers of one forward, one rank", kLayerColumns, rows);
   table.notes = NotesOf(run, rows);
   return table;
 }

@@ -165,7 +165,7 @@ std::string ParentOf(const std::map<std::string, ModuleRow>& rows, std::string n
   return {};
 }
 
-const ColumnsOf<ModuleRow> kColumns = {
+const ColumnsOf<ModuleRow> kModuleColumns = {
     {"module", Unit::kText, "The module's name in the model.",
      [](const ModuleRow& row) { return row.name; }},
     {"calls", Unit::kCount, "The module's forwards in training.",
@@ -251,7 +251,7 @@ Table TabulateModules(const Run& run, const ReportOptions&) {
   std::vector<ModuleRow> rows = SummarizeModules(run.traces);
   const std::string excess = AddExcess(run, &rows);
   SortRows(&rows, [](const ModuleRow& a, const ModuleRow& b) { return a.self_ns > b.self_ns; });
-  Table table = TableOf("Forwards of modules by their own time, all ranks", kColumns, rows);
+  Table table = TableOf("Forwards of modules by their own time, all ranks", kModuleColumns, rows);
   if (table.rows.empty()) {
     table.notes.push_back(AdviceFor(
         run, {.ours = "no module ran; modules come from PyTorch's hooks, at --level full",

@@ -39,7 +39,7 @@ void SortOps(const SelfTotals& totals, std::vector<OpRow>* rows) {
   SortRows(rows, [by](const OpRow& a, const OpRow& b) { return a.*by > b.*by; });
 }
 
-struct Line {
+struct OpLine {
   const Trace* trace = nullptr;
   OpRow op;
   SelfTotals totals;  // of the rank
@@ -47,74 +47,74 @@ struct Line {
 };
 
 // Never 0 where nobody knows.
-Cell FlopsOf(const Line& line, int64_t flops) {
+Cell FlopsOf(const OpLine& line, int64_t flops) {
   return flops != 0 || line.knows_flops ? Cell(flops) : Cell();
 }
 
 // Where there is no room for all: the times that torch's users sort by, and the rank where rows of
 // several would look alike.
-ColumnsOf<Line> Columns(const ReportOptions& options, bool several_ranks) {
+ColumnsOf<OpLine> Columns(const ReportOptions& options, bool several_ranks) {
   const bool by_stack = options.by_stack > 0;
   const Shown with_stack = by_stack ? Shown::kDetail : Shown::kAlways;
   const auto group = [](bool by) { return by ? Shown::kAlways : Shown::kDetail; };
   return {
-      {"rank", Unit::kCount, kRankMeaning, [](const Line& line) { return RankCell(*line.trace); },
+      {"rank", Unit::kCount, kRankMeaning, [](const OpLine& line) { return RankCell(*line.trace); },
        several_ranks ? Shown::kAlways : Shown::kDetail},
       {"name", Unit::kText, "The operator, range or kernel.",
-       [](const Line& line) { return line.op.name; }},
+       [](const OpLine& line) { return line.op.name; }},
       {"self_cpu_percent", Unit::kPercent, "The share of the rank's self CPU time.",
-       [](const Line& line) { return Percent(line.op.self_cpu_ns, line.totals.cpu_ns); },
+       [](const OpLine& line) { return Percent(line.op.self_cpu_ns, line.totals.cpu_ns); },
        Shown::kDetail},
       {"self_cpu_ns", Unit::kNs, "The host's time in it, without its children.",
-       [](const Line& line) { return line.op.self_cpu_ns; }},
+       [](const OpLine& line) { return line.op.self_cpu_ns; }},
       {"cpu_total_percent", Unit::kPercent,
        "The CPU time with children, as a share of the rank's self CPU time.",
-       [](const Line& line) { return ShareOfCpu(line.op, line.totals.cpu_ns); }, Shown::kDetail},
+       [](const OpLine& line) { return ShareOfCpu(line.op, line.totals.cpu_ns); }, Shown::kDetail},
       {"cpu_total_ns", Unit::kNs, "The host's time in it, children included.",
-       [](const Line& line) { return line.op.cpu_ns; }, with_stack},
+       [](const OpLine& line) { return line.op.cpu_ns; }, with_stack},
       {"cpu_avg_ns", Unit::kNs, "The host's mean time in one call, children included.",
-       [](const Line& line) { return line.op.cpu_ns / line.op.count; }, Shown::kDetail},
+       [](const OpLine& line) { return line.op.cpu_ns / line.op.count; }, Shown::kDetail},
       {"self_cuda_ns", Unit::kNs, "The device work that it launched itself.",
-       [](const Line& line) { return line.op.self_device_ns; }, with_stack},
+       [](const OpLine& line) { return line.op.self_device_ns; }, with_stack},
       {"self_cuda_percent", Unit::kPercent, "The share of the rank's CUDA time; empty: a range's.",
-       [](const Line& line) { return ShareOfDevice(line.op, line.totals.device_ns); },
+       [](const OpLine& line) { return ShareOfDevice(line.op, line.totals.device_ns); },
        Shown::kDetail},
       {"cuda_total_ns", Unit::kNs, "The device work that it and its children launched.",
-       [](const Line& line) { return line.op.device_ns; }, with_stack},
+       [](const OpLine& line) { return line.op.device_ns; }, with_stack},
       {"cuda_avg_ns", Unit::kNs, "The mean device work of one call, children included.",
-       [](const Line& line) { return line.op.device_ns / line.op.count; }, Shown::kDetail},
+       [](const OpLine& line) { return line.op.device_ns / line.op.count; }, Shown::kDetail},
       {"cpu_mem_bytes", Unit::kBytes,
        "The host memory allocated less the memory freed, children included.",
-       [](const Line& line) { return line.op.cpu_bytes; }, Shown::kDetail},
+       [](const OpLine& line) { return line.op.cpu_bytes; }, Shown::kDetail},
       {"self_cpu_mem_bytes", Unit::kBytes,
        "The host memory allocated less the memory freed, without children.",
-       [](const Line& line) { return line.op.self_cpu_bytes; }, Shown::kDetail},
+       [](const OpLine& line) { return line.op.self_cpu_bytes; }, Shown::kDetail},
       {"cuda_mem_bytes", Unit::kBytes,
        "The device memory allocated less the memory freed, children included.",
-       [](const Line& line) { return line.op.device_bytes; }, Shown::kDetail},
+       [](const OpLine& line) { return line.op.device_bytes; }, Shown::kDetail},
       {"self_cuda_mem_bytes", Unit::kBytes,
        "The device memory allocated less the memory freed, without children.",
-       [](const Line& line) { return line.op.self_device_bytes; }, Shown::kDetail},
+       [](const OpLine& line) { return line.op.self_device_bytes; }, Shown::kDetail},
       {"calls", Unit::kCount, "The operator's calls, or the kernel's launches.",
-       [](const Line& line) { return line.op.count; }},
+       [](const OpLine& line) { return line.op.count; }},
       {"input_shapes", Unit::kText, "The shapes that the operator took.",
-       [](const Line& line) { return line.op.shapes; }, group(options.by_shape)},
+       [](const OpLine& line) { return line.op.shapes; }, group(options.by_shape)},
       {"source", Unit::kText, "The frames of the Python stack (--group-by-stack).",
-       [](const Line& line) { return Joined(line.op.stack); },
+       [](const OpLine& line) { return Joined(line.op.stack); },
        by_stack ? Shown::kProse : Shown::kDetail},
       {"module", Unit::kText,
        "The torch.nn.Module whose forward it belongs to (--group-by-module).",
-       [](const Line& line) { return line.op.module; }, group(options.by_module)},
+       [](const OpLine& line) { return line.op.module; }, group(options.by_module)},
       {"pass", Unit::kText, "The pass that ran it: forward, backward or recompute.",
-       [](const Line& line) { return line.op.pass; }, group(options.by_module)},
+       [](const OpLine& line) { return line.op.pass; }, group(options.by_module)},
       {"flops", Unit::kFlops,
        "The operations as torch.profiler counts them: matrix products, convolutions, add and mul.",
-       [](const Line& line) { return FlopsOf(line, line.op.flops); }, Shown::kDetail},
+       [](const OpLine& line) { return FlopsOf(line, line.op.flops); }, Shown::kDetail},
       {"counted_flops", Unit::kFlops,
        "The operations as FlopCounterMode counts them: attention and convolutions' backwards too.",
-       [](const Line& line) { return FlopsOf(line, line.op.counted_flops); }, Shown::kDetail},
+       [](const OpLine& line) { return FlopsOf(line, line.op.counted_flops); }, Shown::kDetail},
       {"where", Unit::kText, "host, or device for a kernel or an annotation there.",
-       [](const Line& line) { return line.op.on_device ? "device" : "host"; }, Shown::kDetail},
+       [](const OpLine& line) { return line.op.on_device ? "device" : "host"; }, Shown::kDetail},
   };
 }
 
@@ -180,7 +180,7 @@ std::string NoteOf(const Trace& trace, const SelfTotals& totals) {
 }  // namespace
 
 Table TabulateOps(const Run& run, const ReportOptions& options) {
-  std::vector<Line> lines;
+  std::vector<OpLine> lines;
   std::vector<std::string> notes;
   for (const Trace& trace : run.traces) {
     std::vector<OpRow> rows = AverageOps(trace, options);

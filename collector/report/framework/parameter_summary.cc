@@ -33,7 +33,7 @@ const ByDtype& Of(const ModelModule& module, Part part) {
   return module.own[static_cast<size_t>(part)];
 }
 
-const ColumnsOf<ModelModule> kColumns = {
+const ColumnsOf<ModelModule> kParameterColumns = {
     {"module", Unit::kText, "The module's name in the model.",
      [](const ModelModule& module) { return module.name; }},
     {"class", Unit::kText, "The module's class.",
@@ -71,7 +71,7 @@ std::vector<ModelModule> DescribeFirstModel(const Run& run) {
 
 Table TabulateParameters(const Run& run, const ReportOptions&) {
   Table table =
-      TableOf("what the modules are made of, one rank", kColumns, DescribeFirstModel(run));
+      TableOf("what the modules are made of, one rank", kParameterColumns, DescribeFirstModel(run));
   if (table.rows.empty()) {
     table.notes.push_back(WhyNoModel(run));
   }

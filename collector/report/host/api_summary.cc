@@ -41,7 +41,7 @@ std::string DomainName(proto::ApiDomain domain) {
   return "unknown";
 }
 
-const ColumnsOf<ApiRow> kColumns = JoinedColumns<ApiRow>(
+const ColumnsOf<ApiRow> kApiColumns = JoinedColumns<ApiRow>(
     {{
          {"name", Unit::kText, "The CUDA function.", [](const ApiRow& row) { return row.name; }},
          {"domain", Unit::kText, "The interface that it belongs to: runtime or driver.",
@@ -95,7 +95,7 @@ std::vector<ApiRow> SummarizeApis(const std::vector<Trace>& traces) {
 
 Table TabulateApis(const Run& run, const ReportOptions&) {
   Table table =
-      TableOf("CUDA API calls, all ranks and threads", kColumns, SummarizeApis(run.traces));
+      TableOf("CUDA API calls, all ranks and threads", kApiColumns, SummarizeApis(run.traces));
   if (table.rows.empty()) {
     table.notes.push_back(
         AdviceFor(run, {.ours = "no CUDA call was made while capture was at level kernels",

@@ -41,14 +41,14 @@ Place PlaceOf(const Trace& trace, uint32_t stack) {
   return first;
 }
 
-using Key = std::tuple<std::string, std::string, uint32_t, std::string, std::string>;
+using CallSitesKey = std::tuple<std::string, std::string, uint32_t, std::string, std::string>;
 
 struct Sites {
   std::vector<CallSite*> by_call;                               // row of api_calls; may be nullptr
   std::map<std::pair<uint32_t, uint32_t>, CallSite*> by_stack;  // and api
 };
 
-Sites CountCalls(const Trace& trace, std::map<Key, CallSite>* sites) {
+Sites CountCalls(const Trace& trace, std::map<CallSitesKey, CallSite>* sites) {
   const ApiCalls& calls = trace.api_calls;
   Sites found;
   found.by_call.resize(calls.size(), nullptr);
@@ -96,7 +96,7 @@ std::string Counted(uint64_t count, std::string_view text) {
   return fmt::format("{} {}", count, text);
 }
 
-void AddNotes(const Run& run, Table* table) {
+void AddStackNotes(const Run& run, Table* table) {
   uint64_t with = 0, calls = 0;
   v1::Cost cost;
   std::set<std::string> problems;
@@ -128,7 +128,7 @@ void AddNotes(const Run& run, Table* table) {
   table->notes.insert(table->notes.end(), problems.begin(), problems.end());
 }
 
-const ColumnsOf<CallSite> kColumns = {
+const ColumnsOf<CallSite> kCallSitesColumns = {
     {"function", Unit::kText, "The program's function that called CUDA.",
      [](const CallSite& site) { return site.frame.function; }},
     {"source", Unit::kText, "The file and line of the call.",
@@ -181,9 +181,9 @@ bool IsCudaFrame(const SourceFrame& frame, std::string_view module) {
 }
 
 std::vector<CallSite> FindCallSites(const std::vector<Trace>& traces) {
-  std::map<Key, CallSite> all;
+  std::map<CallSitesKey, CallSite> all;
   for (const Trace& trace : traces) {
-    std::map<Key, CallSite> of_trace;
+    std::map<CallSitesKey, CallSite> of_trace;
     const Sites sites = CountCalls(trace, &of_trace);
     CountWork(trace, trace.kernels, sites);
     CountWork(trace, trace.copies, sites);
@@ -208,9 +208,9 @@ std::vector<CallSite> FindCallSites(const std::vector<Trace>& traces) {
 }
 
 Table TabulateCallSites(const Run& run, const ReportOptions&) {
-  Table table = TableOf("Where in the program CUDA calls come from, all ranks", kColumns,
+  Table table = TableOf("Where in the program CUDA calls come from, all ranks", kCallSitesColumns,
                         FindCallSites(run.traces));
-  AddNotes(run, &table);
+  AddStackNotes(run, &table);
   return table;
 }
 

@@ -31,7 +31,7 @@ struct LineTime {
   int64_t all_ns = 0;  // of all rows of its kind of thread
 };
 
-using Key =
+using HostLinesKey =
     std::tuple<std::string, std::string, std::string, std::string, std::string, std::string>;
 
 // What one trace's host was in at a time.
@@ -113,12 +113,13 @@ class Lines {
     };
     const int64_t cpu = std::min(part(sample.cpu_ns), ns);
     const int64_t queued = std::min(part(sample.queued_ns), ns - cpu);
-    std::set<Key> seen;  // a recursive function counts once
+    std::set<HostLinesKey> seen;  // a recursive function counts once
     uint32_t at = sample.frame;
     bool is_innermost = true;
     do {
       const SampledFrame* const frame = samples.Frame(at);
-      Key key{std::string(thread), std::string(phase), std::string(module), "(not read)", "", ""};
+      HostLinesKey key{
+          std::string(thread), std::string(phase), std::string(module), "(not read)", "", ""};
       if (frame != nullptr) {
         std::get<3>(key) = frame->file;
         if (frame->line != 0) std::get<4>(key) = std::to_string(frame->line);
@@ -142,10 +143,10 @@ class Lines {
     } while (at != 0);
   }
 
-  std::map<Key, LineTime> rows_;
+  std::map<HostLinesKey, LineTime> rows_;
 };
 
-const ColumnsOf<LineTime> kColumns = {
+const ColumnsOf<LineTime> kHostLinesColumns = {
     {"thread", Unit::kText,
      "The main thread, or any other one; of processes that it started: what they are for.",
      [](const LineTime& row) { return row.thread; }},
@@ -176,7 +177,7 @@ const ColumnsOf<LineTime> kColumns = {
      [](const LineTime& row) { return static_cast<int64_t>(row.ranks.size()); }, Shown::kDetail},
 };
 
-void AddNotes(const Run& run, Table* table) {
+void AddLookNotes(const Run& run, Table* table) {
   uint64_t looks = 0, unread = 0;
   for (const Trace& trace : run.traces) {
     for (const HostSample& sample : SamplesOf(trace).all()) {
@@ -200,9 +201,9 @@ Table TabulateHostLines(const Run& run, const ReportOptions&) {
   for (size_t i = 0; i < run.traces.size(); ++i) {
     if (!SamplesOf(run.traces[i]).all().empty()) lines.Add(run.traces[i], i);
   }
-  Table table =
-      TableOf("Where the host's time goes, by line of Python, all ranks", kColumns, lines.Take());
-  AddNotes(run, &table);
+  Table table = TableOf("Where the host's time goes, by line of Python, all ranks",
+                        kHostLinesColumns, lines.Take());
+  AddLookNotes(run, &table);
   return table;
 }
 

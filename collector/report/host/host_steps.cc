@@ -54,7 +54,7 @@ void AddSteps(const Trace& trace, std::vector<StepTime>* to) {
   }
 }
 
-const ColumnsOf<StepTime> kColumns = {
+const ColumnsOf<StepTime> kHostStepsColumns = {
     {"rank", Unit::kCount, "The rank.", [](const StepTime& row) { return RankCell(*row.trace); }},
     {"step", Unit::kCount, "The step's number.", [](const StepTime& row) { return row.step; }},
     {"sampled_ns", Unit::kNs, "The part of the step in which its main thread was looked at.",
@@ -86,7 +86,7 @@ Table TabulateHostSteps(const Run& run, const ReportOptions&) {
     was_sampled = was_sampled || !SamplesOf(trace).empty();
     AddSteps(trace, &rows);
   }
-  Table table = TableOf("Where the main thread was, step by step", kColumns, rows);
+  Table table = TableOf("Where the main thread was, step by step", kHostStepsColumns, rows);
   if (rows.empty()) {
     table.notes.push_back(was_sampled ? "no steps were found"
                                       : "no thread was sampled; record with ranktap run --sample "

@@ -123,7 +123,7 @@ void AddRank(const Trace& trace, const RankWaterfall& waterfall, std::vector<Thr
   }
 }
 
-const ColumnsOf<ThreadsTime> kColumns = {
+const ColumnsOf<ThreadsTime> kHostThreadsColumns = {
     {"rank", Unit::kCount, "The rank.",
      [](const ThreadsTime& row) { return RankCell(*row.trace); }},
     {"thread", Unit::kText,
@@ -208,7 +208,8 @@ Table TabulateHostThreads(const Run& run, const ReportOptions&) {
     AddRank(run.traces[t], waterfalls[t], &rows);
     notes.push_back(NoteOf(run.traces[t]));
   }
-  Table table = TableOf("Who had a CPU, by kind of thread, in counted steps", kColumns, rows);
+  Table table =
+      TableOf("Who had a CPU, by kind of thread, in counted steps", kHostThreadsColumns, rows);
   table.notes = std::move(notes);
   if (table.notes.empty()) {
     table.notes.push_back("no thread was sampled; record with ranktap run --sample 10ms");

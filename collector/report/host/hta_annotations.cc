@@ -24,7 +24,7 @@ struct Line {
 
 int64_t Rounded(double value) { return std::llround(value); }
 
-const ColumnsOf<Line> kColumns = {
+const ColumnsOf<Line> kHtaAnnotationsColumns = {
     {"rank", Unit::kCount, kRankMeaning, [](const Line& line) { return RankCell(*line.trace); }},
     {"name", Unit::kText, "The annotation.", [](const Line& line) { return line.name; }},
     {"calls", Unit::kCount, "How often it is on the rank's devices.",
@@ -62,7 +62,8 @@ Table TabulateHtaAnnotations(const Run& run) {
   std::vector<Line> lines;
   for (const Trace& trace : run.traces) AddTrace(trace, &lines);
   SortRows(&lines, [](const Line& a, const Line& b) { return a.total_ns > b.total_ns; });
-  Table table = TableOf("User annotations on the GPU by rank, as HTA", kColumns, lines);
+  Table table =
+      TableOf("User annotations on the GPU by rank, as HTA", kHtaAnnotationsColumns, lines);
   if (lines.empty()) table.notes.push_back("the trace has no annotation on a device");
   return table;
 }

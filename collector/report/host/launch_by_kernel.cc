@@ -12,11 +12,11 @@
 namespace ranktap::collector {
 namespace {
 
-struct Row {
+struct LaunchByKernelRow {
   std::string name;
   DurationDistribution whole, call, queue, kernel;
   int64_t ranks = 0;
-  void Add(const Row& other) {
+  void Add(const LaunchByKernelRow& other) {
     whole.Add(other.whole);
     call.Add(other.call);
     queue.Add(other.queue);
@@ -34,9 +34,9 @@ std::vector<uint8_t> KernelsOfLaunches(const Trace& trace) {
   return counts;
 }
 
-void AddTrace(const Trace& trace, std::map<std::string, Row>* rows, int64_t* shared) {
+void AddTrace(const Trace& trace, std::map<std::string, LaunchByKernelRow>* rows, int64_t* shared) {
   const std::vector<uint8_t> of_launch = KernelsOfLaunches(trace);
-  std::vector<Row> by_id(trace.dictionary.strings() + 1);
+  std::vector<LaunchByKernelRow> by_id(trace.dictionary.strings() + 1);
   const Kernels& kernels = trace.kernels;
   const ApiCalls& calls = trace.api_calls;
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -46,14 +46,14 @@ void AddTrace(const Trace& trace, std::map<std::string, Row>* rows, int64_t* sha
       ++*shared;
       continue;
     }
-    Row& row = by_id[std::min<size_t>(kernels.name[i], by_id.size() - 1)];
+    LaunchByKernelRow& row = by_id[std::min<size_t>(kernels.name[i], by_id.size() - 1)];
     const int64_t queued = kernels.start[i] - calls.end[launch];
     row.whole.Add(std::max(kernels.end[i], calls.end[launch]) - calls.start[launch]);
     row.call.Add(calls.end[launch] - calls.start[launch]);
     if (queued > 0) row.queue.Add(queued);
     row.kernel.Add(kernels.end[i] - kernels.start[i]);
   }
-  std::map<std::string, Row> of_trace;
+  std::map<std::string, LaunchByKernelRow> of_trace;
   for (uint32_t id = 0; id < by_id.size(); ++id) {
     if (by_id[id].whole.count == 0) continue;
     of_trace[ReadableKernelName(trace.dictionary.String(id))].Add(by_id[id]);
@@ -64,45 +64,47 @@ void AddTrace(const Trace& trace, std::map<std::string, Row>* rows, int64_t* sha
   }
 }
 
-template <DurationDistribution Row::*kTime>
-ColumnsOf<Row> Columns(const std::string& part, const std::string& what) {
-  return JoinedColumns<Row>({
+template <DurationDistribution LaunchByKernelRow::*kTime>
+ColumnsOf<LaunchByKernelRow> Columns(const std::string& part, const std::string& what) {
+  return JoinedColumns<LaunchByKernelRow>({
       {{part + "_ns", Unit::kNs, "The durations of the " + what + ", added up.",
-        [](const Row& row) { return (row.*kTime).total_ns; }, Shown::kDetail}},
-      DurationColumns<Row>(
+        [](const LaunchByKernelRow& row) { return (row.*kTime).total_ns; }, Shown::kDetail}},
+      DurationColumns<LaunchByKernelRow>(
           part + "_", what,
-          [](const Row& row) -> const DurationDistribution& { return row.*kTime; }),
+          [](const LaunchByKernelRow& row) -> const DurationDistribution& { return row.*kTime; }),
   });
 }
 
 // A kernel waits in the queue from its call's end, where it begins after that.
-const ColumnsOf<Row> kColumns = JoinedColumns<Row>({
+const ColumnsOf<LaunchByKernelRow> kLaunchByKernelColumns = JoinedColumns<LaunchByKernelRow>({
     {
-        {"name", Unit::kText, "The kernel.", [](const Row& row) { return row.name; }},
+        {"name", Unit::kText, "The kernel.", [](const LaunchByKernelRow& row) { return row.name; }},
         {"calls", Unit::kCount, "The launches whose kernel ran.",
-         [](const Row& row) { return row.whole.count; }},
+         [](const LaunchByKernelRow& row) { return row.whole.count; }},
         {"queued", Unit::kCount, "The kernels that began after their call had ended.",
-         [](const Row& row) { return row.queue.count; }},
+         [](const LaunchByKernelRow& row) { return row.queue.count; }},
     },
-    Columns<&Row::whole>("total", "launches, from the call to the end of the kernel"),
-    Columns<&Row::call>("call", "calls that launched it"),
-    Columns<&Row::queue>("queue", "waits between call and kernel"),
-    Columns<&Row::kernel>("kernel", "kernels on the device"),
+    Columns<&LaunchByKernelRow::whole>("total", "launches, from the call to the end of the kernel"),
+    Columns<&LaunchByKernelRow::call>("call", "calls that launched it"),
+    Columns<&LaunchByKernelRow::queue>("queue", "waits between call and kernel"),
+    Columns<&LaunchByKernelRow::kernel>("kernel", "kernels on the device"),
     {{"ranks", Unit::kCount, "The number of ranks that ran it.",
-      [](const Row& row) { return row.ranks; }, Shown::kDetail}},
+      [](const LaunchByKernelRow& row) { return row.ranks; }, Shown::kDetail}},
 });
 
 }  // namespace
 
 Table TabulateLaunchesByKernel(const Run& run, const ReportOptions&) {
-  std::map<std::string, Row> rows;
+  std::map<std::string, LaunchByKernelRow> rows;
   int64_t shared = 0;
   for (const Trace& trace : run.traces) AddTrace(trace, &rows, &shared);
-  std::vector<Row> sorted;
+  std::vector<LaunchByKernelRow> sorted;
   for (auto& [name, row] : rows) sorted.push_back(std::move(row));
   std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Row& a, const Row& b) { return a.whole.total_ns > b.whole.total_ns; });
-  Table table = TableOf("Kernels from their launch to their end", kColumns, sorted);
+                   [](const LaunchByKernelRow& a, const LaunchByKernelRow& b) {
+                     return a.whole.total_ns > b.whole.total_ns;
+                   });
+  Table table = TableOf("Kernels from their launch to their end", kLaunchByKernelColumns, sorted);
   if (table.rows.empty()) table.notes.push_back("no kernel has a launch that is known");
   if (shared > 0) {
     table.notes.push_back(fmt::format(

@@ -63,7 +63,7 @@ struct Part {
   Description time;
 };
 
-const ColumnsOf<Part> kColumns = JoinedColumns<Part>({
+const ColumnsOf<Part> kLaunchColumns = JoinedColumns<Part>({
     {
         {"rank", Unit::kCount, kRankMeaning,
          [](const Part& part) { return RankCell(*part.trace); }},
@@ -95,7 +95,7 @@ Table TabulateLaunches(const Run& run, const ReportOptions& options) {
     parts.push_back({&trace, "gpu_duration", Describe(std::move(launches.gpu))});
     parts.push_back({&trace, "launch_delay", Describe(std::move(launches.delay))});
   }
-  Table table = TableOf("Launches: the call, the wait, the work", kColumns, parts);
+  Table table = TableOf("Launches: the call, the wait, the work", kLaunchColumns, parts);
   table.notes = std::move(notes);
   return table;
 }

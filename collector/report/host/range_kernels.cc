@@ -19,17 +19,17 @@ namespace ranktap::collector {
 namespace {
 
 // A thread's launches by time: the start of the call, and the kernel that it began.
-using Launches = std::vector<std::pair<int64_t, uint32_t>>;
+using ThreadLaunches = std::vector<std::pair<int64_t, uint32_t>>;
 
-std::vector<Launches> LaunchesByThread(const Trace& trace) {
-  std::vector<Launches> threads(trace.writers.size());
+std::vector<ThreadLaunches> LaunchesByThread(const Trace& trace) {
+  std::vector<ThreadLaunches> threads(trace.writers.size());
   const Kernels& kernels = trace.kernels;
   for (uint32_t i = 0; i < kernels.size(); ++i) {
     const uint32_t launch = kernels.launch[i];
     if (launch == kNone || trace.api_calls.writer[launch] >= threads.size()) continue;
     threads[trace.api_calls.writer[launch]].emplace_back(trace.api_calls.start[launch], i);
   }
-  for (Launches& thread : threads) std::sort(thread.begin(), thread.end());
+  for (ThreadLaunches& thread : threads) std::sort(thread.begin(), thread.end());
   return threads;
 }
 
@@ -96,7 +96,7 @@ class Counter {
 
   void AddSpans(uint32_t trace, uint32_t thread, const std::vector<Interval>& intervals,
                 std::vector<Span>* spans) const {
-    const Launches& launches = launches_[trace][thread];
+    const ThreadLaunches& launches = launches_[trace][thread];
     const auto index = [&](int64_t time) {
       return static_cast<size_t>(
           std::lower_bound(launches.begin(), launches.end(), std::pair(time, 0u)) -
@@ -147,48 +147,49 @@ class Counter {
   }
 
   const Run& run_;
-  std::vector<std::vector<Launches>> launches_;  // by trace and thread
+  std::vector<std::vector<ThreadLaunches>> launches_;  // by trace and thread
   std::map<NameKey, Name> names_;
   std::vector<std::unordered_map<uint32_t, std::string>> readable_;  // by trace
   std::map<std::vector<Span>, CallsByKernel> counted_;
 };
 
-struct Row {
+struct RangeKernelsRow {
   const NameKey* range;
   const std::string* kernel;
   const Calls* calls;
   int64_t range_calls = 0;
 };
 
-const ColumnsOf<Row> kColumns = {
+const ColumnsOf<RangeKernelsRow> kRangeKernelsColumns = {
     {"range", Unit::kText, "The name of the NVTX range.",
-     [](const Row& row) { return row.range->first; }},
+     [](const RangeKernelsRow& row) { return row.range->first; }},
     {"domain", Unit::kText, "The range's NVTX domain.",
-     [](const Row& row) { return row.range->second; }, Shown::kDetail},
-    {"kernel", Unit::kText, "The kernel.", [](const Row& row) { return *row.kernel; }},
+     [](const RangeKernelsRow& row) { return row.range->second; }, Shown::kDetail},
+    {"kernel", Unit::kText, "The kernel.", [](const RangeKernelsRow& row) { return *row.kernel; }},
     {"calls", Unit::kCount, "The kernel's launches within the range.",
-     [](const Row& row) { return row.calls->time.count + row.calls->untimed; }},
+     [](const RangeKernelsRow& row) { return row.calls->time.count + row.calls->untimed; }},
     {"total_ns", Unit::kNs, "The durations of these kernels, added up.",
-     [](const Row& row) { return row.calls->time.total_ns; }},
+     [](const RangeKernelsRow& row) { return row.calls->time.total_ns; }},
     {"mean_ns", Unit::kNs, "The mean duration of one kernel.",
-     [](const Row& row) { return row.calls->time.mean_ns(); }},
+     [](const RangeKernelsRow& row) { return row.calls->time.mean_ns(); }},
     {"median_ns", Unit::kNs, "The median duration of one kernel.",
-     [](const Row& row) { return row.calls->median_ns; }, Shown::kDetail},
+     [](const RangeKernelsRow& row) { return row.calls->median_ns; }, Shown::kDetail},
     {"p95_ns", Unit::kNs, "The 95th percentile of the durations.",
-     [](const Row& row) { return row.calls->p95_ns; }, Shown::kDetail},
+     [](const RangeKernelsRow& row) { return row.calls->p95_ns; }, Shown::kDetail},
     {"stddev_ns", Unit::kNs, "The sample standard deviation of the durations.",
-     [](const Row& row) { return row.calls->stddev_ns; }, Shown::kDetail},
+     [](const RangeKernelsRow& row) { return row.calls->stddev_ns; }, Shown::kDetail},
     {"min_ns", Unit::kNs, "The shortest duration.",
-     [](const Row& row) { return row.calls->time.shortest_ns(); }, Shown::kDetail},
+     [](const RangeKernelsRow& row) { return row.calls->time.shortest_ns(); }, Shown::kDetail},
     {"max_ns", Unit::kNs, "The longest duration.",
-     [](const Row& row) { return row.calls->time.max_ns; }, Shown::kDetail},
+     [](const RangeKernelsRow& row) { return row.calls->time.max_ns; }, Shown::kDetail},
     {"range_calls", Unit::kCount, "How often a thread entered the range and launched this kernel.",
-     [](const Row& row) { return row.range_calls; }, Shown::kDetail},
+     [](const RangeKernelsRow& row) { return row.range_calls; }, Shown::kDetail},
     {"ranks", Unit::kCount, "The number of ranks that launched it there.",
-     [](const Row& row) { return static_cast<int64_t>(row.calls->traces.size()); }, Shown::kDetail},
+     [](const RangeKernelsRow& row) { return static_cast<int64_t>(row.calls->traces.size()); },
+     Shown::kDetail},
 };
 
-// Launches of graphs whose kernels were not recorded one by one, while any range was open.
+// ThreadLaunches of graphs whose kernels were not recorded one by one, while any range was open.
 int64_t WholeGraphsWithin(const Trace& trace) {
   std::map<uint16_t, std::vector<Interval>> open;
   for (const RangeInstance& range : RangeInstances(trace)) {
@@ -212,19 +213,21 @@ int64_t WholeGraphsWithin(const Trace& trace) {
 
 Table TabulateRangeKernels(const Run& run, const ReportOptions&) {
   Counter counter(run);
-  std::vector<Row> rows;
+  std::vector<RangeKernelsRow> rows;
   int64_t untimed = 0, graphs = 0;
   for (const auto& [key, name] : counter.names()) {
     for (const auto& [kernel, calls] : counter.KernelsOf(name)) {
-      Row& row = rows.emplace_back(Row{&key, &kernel, &calls});
+      RangeKernelsRow& row = rows.emplace_back(RangeKernelsRow{&key, &kernel, &calls});
       for (const uint32_t trace : calls.traces) row.range_calls += name.calls.at(trace);
       untimed += calls.untimed;
     }
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
-    return a.calls->time.total_ns > b.calls->time.total_ns;
-  });
-  Table table = TableOf("Kernels by the range that their launch was in", kColumns, rows);
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const RangeKernelsRow& a, const RangeKernelsRow& b) {
+                     return a.calls->time.total_ns > b.calls->time.total_ns;
+                   });
+  Table table =
+      TableOf("Kernels by the range that their launch was in", kRangeKernelsColumns, rows);
   for (const Trace& trace : run.traces) graphs += WholeGraphsWithin(trace);
   if (table.rows.empty()) table.notes.push_back("no kernel was launched within a range");
   if (untimed > 0) table.notes.push_back("kernels without times count as calls only");

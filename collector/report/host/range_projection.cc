@@ -13,9 +13,9 @@
 namespace ranktap::collector {
 namespace {
 
-using Key = std::pair<std::string, std::string>;
+using RangeProjectionKey = std::pair<std::string, std::string>;
 
-struct Row {
+struct RangeProjectionRow {
   std::string name, domain;
   DurationDistribution projected;  // of those that launched anything
   int64_t calls = 0, host_ns = 0, gpu_ns = 0, operations = 0, ranks = 0;
@@ -27,7 +27,7 @@ struct Row {
     gpu_ns += work.total_ns;
     operations += work.operations;
   }
-  void Add(const Row& other) {
+  void Add(const RangeProjectionRow& other) {
     projected.Add(other.projected);
     calls += other.calls;
     host_ns += other.host_ns;
@@ -37,46 +37,49 @@ struct Row {
   }
 };
 
-void AddTrace(const Trace& trace, std::map<Key, Row>* rows) {
+void AddTrace(const Trace& trace, std::map<RangeProjectionKey, RangeProjectionRow>* rows) {
   const ProjectedWork work(trace);
-  std::map<std::pair<uint32_t, uint32_t>, Row> by_id;
+  std::map<std::pair<uint32_t, uint32_t>, RangeProjectionRow> by_id;
   for (const RangeInstance& range : RangeInstances(trace)) {
     by_id[{range.name, range.domain}].Add(range, work.Of(range));
   }
   for (const auto& [id, counted] : by_id) {
     if (counted.operations == 0) continue;
-    const Key key{trace.dictionary.String(id.first), DomainName(trace, id.second)};
-    Row& row = (*rows)[key];
+    const RangeProjectionKey key{trace.dictionary.String(id.first), DomainName(trace, id.second)};
+    RangeProjectionRow& row = (*rows)[key];
     std::tie(row.name, row.domain) = key;
     row.Add(counted);
   }
 }
 
-const ColumnsOf<Row> kColumns = JoinedColumns<Row>(
+const ColumnsOf<RangeProjectionRow> kRangeProjectionColumns = JoinedColumns<RangeProjectionRow>(
     {{
-         {"name", Unit::kText, "The name of the range.", [](const Row& row) { return row.name; }},
+         {"name", Unit::kText, "The name of the range.",
+          [](const RangeProjectionRow& row) { return row.name; }},
          {"domain", Unit::kText, "The range's NVTX domain.",
-          [](const Row& row) { return row.domain; }, Shown::kDetail},
+          [](const RangeProjectionRow& row) { return row.domain; }, Shown::kDetail},
          {"calls", Unit::kCount, "How often a thread entered the range.",
-          [](const Row& row) { return row.calls; }},
+          [](const RangeProjectionRow& row) { return row.calls; }},
          {"projected_calls", Unit::kCount, "How many of these calls launched any work.",
-          [](const Row& row) { return row.projected.count; }, Shown::kDetail},
+          [](const RangeProjectionRow& row) { return row.projected.count; }, Shown::kDetail},
          {"projected_ns", Unit::kNs,
           "The time from the first work that a call launched to the end of the last, added up.",
-          [](const Row& row) { return row.projected.total_ns; }},
+          [](const RangeProjectionRow& row) { return row.projected.total_ns; }},
          {"gpu_ns", Unit::kNs, "The device work that the range launched, added up.",
-          [](const Row& row) { return row.gpu_ns; }},
+          [](const RangeProjectionRow& row) { return row.gpu_ns; }},
          {"host_ns", Unit::kNs, "The time of the range on the host, added up.",
-          [](const Row& row) { return row.host_ns; }},
+          [](const RangeProjectionRow& row) { return row.host_ns; }},
          {"gpu_ops", Unit::kCount, "The kernels, copies and memsets that the range launched.",
-          [](const Row& row) { return row.operations; }},
+          [](const RangeProjectionRow& row) { return row.operations; }},
      },
-     DurationColumns<Row>(
+     DurationColumns<RangeProjectionRow>(
          "", "projections",
-         [](const Row& row) -> const DurationDistribution& { return row.projected; }),
+         [](const RangeProjectionRow& row) -> const DurationDistribution& {
+           return row.projected;
+         }),
      {
          {"ranks", Unit::kCount, "The number of ranks that launched work in it.",
-          [](const Row& row) { return row.ranks; }, Shown::kDetail},
+          [](const RangeProjectionRow& row) { return row.ranks; }, Shown::kDetail},
      }});
 
 struct One {
@@ -138,17 +141,18 @@ const ColumnsOf<One> kEachColumns = {
 }  // namespace
 
 Table TabulateRangeProjection(const Run& run, const ReportOptions&) {
-  std::map<Key, Row> rows;
+  std::map<RangeProjectionKey, RangeProjectionRow> rows;
   for (const Trace& trace : run.traces) AddTrace(trace, &rows);
-  std::vector<Row> sorted;
+  std::vector<RangeProjectionRow> sorted;
   for (auto& [key, row] : rows) sorted.push_back(std::move(row));
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Row& a, const Row& b) {
-    return a.projected.total_ns > b.projected.total_ns;
-  });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const RangeProjectionRow& a, const RangeProjectionRow& b) {
+                     return a.projected.total_ns > b.projected.total_ns;
+                   });
   Table table = TableOf(
       "Ranges on the devices: from the first work that they launched to the "
       "end of the last",
-      kColumns, sorted);
+      kRangeProjectionColumns, sorted);
   if (table.rows.empty()) table.notes.push_back("no range launched work on a device");
   return table;
 }

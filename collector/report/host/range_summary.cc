@@ -19,7 +19,7 @@
 namespace ranktap::collector {
 namespace {
 
-using Key = std::pair<std::string, std::string>;
+using RangeKey = std::pair<std::string, std::string>;
 
 void Add(RangeRow&& counted, RangeRow* row) {
   row->time.Add(std::move(counted.time));
@@ -28,7 +28,7 @@ void Add(RangeRow&& counted, RangeRow* row) {
   row->unfinished += counted.unfinished;
 }
 
-void AddTrace(const Trace& trace, std::map<Key, RangeRow>* rows) {
+void AddTrace(const Trace& trace, std::map<RangeKey, RangeRow>* rows) {
   const LaunchedWork work(trace);
   std::unordered_map<uint64_t, RangeRow> by_id;  // by name and domain
   std::pair<const uint64_t, RangeRow>* last = nullptr;
@@ -41,7 +41,7 @@ void AddTrace(const Trace& trace, std::map<Key, RangeRow>* rows) {
     row.unfinished += range.unfinished;
     row.gpu_ns += work.Between(range.writer, range.start, range.end);
   }
-  std::map<Key, RangeRow> of_trace;
+  std::map<RangeKey, RangeRow> of_trace;
   for (auto& [id, counted] : by_id) {
     Add(std::move(counted),
         &of_trace[{std::string(trace.dictionary.String(static_cast<uint32_t>(id >> 32))),
@@ -55,7 +55,7 @@ void AddTrace(const Trace& trace, std::map<Key, RangeRow>* rows) {
   }
 }
 
-const ColumnsOf<RangeRow> kColumns = JoinedColumns<RangeRow>(
+const ColumnsOf<RangeRow> kRangeColumns = JoinedColumns<RangeRow>(
     {{
          {"name", Unit::kText, "The name of the range.",
           [](const RangeRow& row) { return row.name; }},
@@ -86,7 +86,7 @@ const ColumnsOf<RangeRow> kColumns = JoinedColumns<RangeRow>(
 }  // namespace
 
 std::vector<RangeRow> SummarizeRanges(const std::vector<Trace>& traces) {
-  std::map<Key, RangeRow> rows;
+  std::map<RangeKey, RangeRow> rows;
   for (const Trace& trace : traces) AddTrace(trace, &rows);
   int64_t all_ns = 0;
   for (const auto& [key, row] : rows) all_ns += row.time.total_ns;
@@ -104,7 +104,7 @@ std::vector<RangeRow> SummarizeRanges(const std::vector<Trace>& traces) {
 
 Table TabulateRanges(const Run& run, const ReportOptions& options) {
   if (options.hta_compat) return TabulateHtaAnnotations(run);
-  Table table = TableOf("NVTX ranges, all ranks", kColumns, SummarizeRanges(run.traces));
+  Table table = TableOf("NVTX ranges, all ranks", kRangeColumns, SummarizeRanges(run.traces));
   uint64_t unmatched = 0;
   for (const Trace& trace : run.traces) unmatched += trace.unmatched_pops;
   if (table.rows.empty())

@@ -94,7 +94,7 @@ Cell OperatorCell(const SyncRow& row) {
       ->first;
 }
 
-const ColumnsOf<SyncRow> kColumns = {
+const ColumnsOf<SyncRow> kSyncColumns = {
     {"call", Unit::kText, "The call that waits for the device.",
      [](const SyncRow& row) { return row.call; }},
     {"line", Unit::kText,
@@ -138,7 +138,7 @@ Table TabulateSyncs(const Run& run, const ReportOptions&) {
   }
   SortRows(&rows,
            [](const SyncRow& a, const SyncRow& b) { return a.time.total_ns > b.time.total_ns; });
-  Table table = TableOf("The host waiting for the device, all ranks", kColumns, rows);
+  Table table = TableOf("The host waiting for the device, all ranks", kSyncColumns, rows);
   if (table.rows.empty()) table.notes.push_back("no call waited for a device");
   return table;
 }

@@ -35,7 +35,7 @@ int64_t Sum(const Levels& levels) {
   return sum;
 }
 
-Cell DeviceCell(const Trace& trace, uint32_t device) {
+Cell HoldingDevice(const Trace& trace, uint32_t device) {
   return device == kNone ? std::string("CPU") : DeviceLabel(trace, device);
 }
 
@@ -136,7 +136,7 @@ const ColumnsOf<StepMemory> kStepColumns = {
     {"rank", Unit::kCount, kRankMeaning,
      [](const StepMemory& row) { return RankCell(*row.trace); }},
     {"device", Unit::kText, kDeviceMeaning,
-     [](const StepMemory& row) { return DeviceCell(*row.trace, row.device); }},
+     [](const StepMemory& row) { return HoldingDevice(*row.trace, row.device); }},
     {"step", Unit::kCount, "The number of the step.",
      [](const StepMemory& row) { return row.step->number; }},
     {"start_bytes", Unit::kBytes, "The bytes that the program held when the step began.",
@@ -180,7 +180,7 @@ const ColumnsOf<ModuleMemory> kModuleColumns = {
     {"rank", Unit::kCount, kRankMeaning,
      [](const ModuleMemory& row) { return RankCell(*row.trace); }, Shown::kDetail},
     {"device", Unit::kText, kDeviceMeaning,
-     [](const ModuleMemory& row) { return DeviceCell(*row.trace, row.device); }, Shown::kDetail},
+     [](const ModuleMemory& row) { return HoldingDevice(*row.trace, row.device); }, Shown::kDetail},
     {"module", Unit::kText, "The module, or the name of what belongs to no module.",
      [](const ModuleMemory& row) { return row.name(); }, Shown::kProse},
     {"bytes", Unit::kBytes, "The bytes that it held at the device's peak.",
@@ -279,7 +279,7 @@ struct Sample {
 const ColumnsOf<Sample> kSampleColumns = {
     {"rank", Unit::kCount, kRankMeaning, [](const Sample& row) { return RankCell(*row.trace); }},
     {"device", Unit::kText, kDeviceMeaning,
-     [](const Sample& row) { return DeviceCell(*row.trace, row.device); }},
+     [](const Sample& row) { return HoldingDevice(*row.trace, row.device); }},
     {"time_ns", Unit::kNs, "The moment, counted from the rank's first event.",
      [](const Sample& row) { return row.time - row.trace->first_ns; }},
     {"bytes", Unit::kBytes, "The bytes that the program held at this moment.",

@@ -19,9 +19,9 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kKernels = 30, kCollectives = 12, kModules = 60;
-constexpr size_t kMostCells = 240'000;  // of the kernels; the others have as many buckets
+constexpr size_t kMostKernelCells = 240'000;  // of the kernels; the others have as many buckets
 
-int64_t Us(int64_t ns) { return (ns + 500) / 1'000; }
+int64_t Microseconds(int64_t ns) { return (ns + 500) / 1'000; }
 
 struct Buckets {
   size_t traces = 1, count = 1, steps_per_bucket = 1;
@@ -36,7 +36,7 @@ Buckets BucketsOf(const Run& run) {
   }
   Buckets buckets;
   buckets.traces = std::max<size_t>(run.traces.size(), 1);
-  buckets.count = std::clamp<size_t>(kMostCells / kKernels / buckets.traces, 1, steps);
+  buckets.count = std::clamp<size_t>(kMostKernelCells / kKernels / buckets.traces, 1, steps);
   buckets.steps_per_bucket = (steps + buckets.count - 1) / buckets.count;
   return buckets;
 }
@@ -96,7 +96,7 @@ class TimesOf {
     json longest = json::array();
     for (const auto& [sum, key] : order) {
       json us = json::array();
-      for (const int64_t ns : times_.at(*key)) us.push_back(Us(ns));
+      for (const int64_t ns : times_.at(*key)) us.push_back(Microseconds(ns));
       json of = name(*key);
       of["us"] = std::move(us);
       longest.push_back(std::move(of));

@@ -8,7 +8,7 @@
 namespace ranktap::collector {
 namespace {
 
-struct Line {
+struct AlignmentLine {
   const Trace* trace = nullptr;
   ClockDifference clock;
 };
@@ -22,27 +22,32 @@ Cell Bound(const ClockDifference& clock, double ns) {
   return clock.trace == 0 ? Cell() : Known(clock, ns);
 }
 
-const ColumnsOf<Line> kColumns = {
-    {"rank", Unit::kCount, kRankMeaning, [](const Line& line) { return RankCell(*line.trace); }},
+const ColumnsOf<AlignmentLine> kAlignmentColumns = {
+    {"rank", Unit::kCount, kRankMeaning,
+     [](const AlignmentLine& line) { return RankCell(*line.trace); }},
     {"collectives", Unit::kCount, "The collectives that the rank shares with the reference.",
-     [](const Line& line) { return static_cast<int64_t>(line.clock.collectives); }},
+     [](const AlignmentLine& line) { return static_cast<int64_t>(line.clock.collectives); }},
     {"offset_ns", Unit::kNs, "How far the rank's clock is ahead of the reference's.",
-     [](const Line& line) { return Known(line.clock, line.clock.offset_ns); }},
+     [](const AlignmentLine& line) { return Known(line.clock, line.clock.offset_ns); }},
     {"drift_ppm", Unit::kCount,
      "How much faster the rank's clock runs than the reference's, in millionths.",
-     [](const Line& line) { return line.clock.known ? Cell(line.clock.drift_ppm) : Cell(); }},
+     [](const AlignmentLine& line) {
+       return line.clock.known ? Cell(line.clock.drift_ppm) : Cell();
+     }},
     {"residual_ns", Unit::kNs,
      "The spread that offset and drift leave, from the first quartile to the third.",
-     [](const Line& line) { return Known(line.clock, line.clock.residual_ns); }},
+     [](const AlignmentLine& line) { return Known(line.clock, line.clock.residual_ns); }},
     {"low_ns", Unit::kNs, "The smallest offset that the collectives allow.",
-     [](const Line& line) { return Bound(line.clock, line.clock.low_ns); }, Shown::kDetail},
+     [](const AlignmentLine& line) { return Bound(line.clock, line.clock.low_ns); },
+     Shown::kDetail},
     {"high_ns", Unit::kNs, "The largest offset that the collectives allow.",
-     [](const Line& line) { return Bound(line.clock, line.clock.high_ns); }, Shown::kDetail},
+     [](const AlignmentLine& line) { return Bound(line.clock, line.clock.high_ns); },
+     Shown::kDetail},
     {"host", Unit::kText, "The machine that the rank ran on.",
-     [](const Line& line) { return line.trace->info.host; }, Shown::kDetail},
+     [](const AlignmentLine& line) { return line.trace->info.host; }, Shown::kDetail},
 };
 
-void AddNote(const Line& line, Table* table) {
+void AddNote(const AlignmentLine& line, Table* table) {
   if (!line.clock.known) {
     table->notes.push_back(
         fmt::format("{}: shares no collective with the others", RankName(*line.trace)));
@@ -57,12 +62,13 @@ void AddNote(const Line& line, Table* table) {
 }  // namespace
 
 Table TabulateAlignment(const Run& run, const ReportOptions&) {
-  std::vector<Line> lines;
+  std::vector<AlignmentLine> lines;
   for (const ClockDifference& clock : AlignClocks(run, MatchCollectives(run))) {
     lines.push_back({&run.traces[clock.trace], clock});
   }
-  Table table = TableOf("Clocks against the first rank's, from collectives", kColumns, lines);
-  for (const Line& line : lines) AddNote(line, &table);
+  Table table =
+      TableOf("Clocks against the first rank's, from collectives", kAlignmentColumns, lines);
+  for (const AlignmentLine& line : lines) AddNote(line, &table);
   table.notes.push_back(
       "offset: what a rank's clock shows more than the first's when they first met; residual: the "
       "interquartile range, below three times which no skew is a finding");

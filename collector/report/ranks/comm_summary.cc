@@ -111,7 +111,7 @@ Cell Bandwidth(const CommRow& row, double factor) {
          static_cast<double>(row.transfer_ns);
 }
 
-const ColumnsOf<CommRow> kColumns = {
+const ColumnsOf<CommRow> kCommColumns = {
     {"group", Unit::kText, "The process group.", [](const CommRow& row) { return row.group; }},
     {"type", Unit::kText, "The kind of collective: allreduce, allgather, ...",
      [](const CommRow& row) { return row.type; }},
@@ -166,8 +166,8 @@ const ColumnsOf<CommRow> kColumns = {
 
 Table TabulateComm(const Run& run, const ReportOptions&) {
   const std::vector<CommRow> rows = SummarizeComm(run);
-  Table table =
-      TableOf("Communication, by group, type and size; times are means of a call", kColumns, rows);
+  Table table = TableOf("Communication, by group, type and size; times are means of a call",
+                        kCommColumns, rows);
   if (rows.empty()) {
     table.notes.push_back("no collective ran on a device, and none of gloo's was seen");
     if (HasSeveralProfiledGlooGroups(run)) {

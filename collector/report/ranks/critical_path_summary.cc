@@ -33,7 +33,7 @@ std::string WorkName(const Piece& piece) {
   return piece.of.graph == kNone ? "" : fmt::format("CUDA graph {}", piece.of.graph);
 }
 
-const ColumnsOf<Piece> kColumns = {
+const ColumnsOf<Piece> kCriticalPathColumns = {
     {"rank", Unit::kCount, "The rank whose work it is.",
      [](const Piece& piece) { return RankCell(*piece.trace); }},
     {"cause", Unit::kText, "The cause of these pieces of the path.",
@@ -92,8 +92,8 @@ Table TabulateCriticalPath(const Run& run, const ReportOptions&) {
   const std::vector<PathSegment> path = std::ranges::any_of(run.traces, HasStarts)
                                             ? FindCriticalPath(run)
                                             : std::vector<PathSegment>();
-  Table table =
-      TableOf("What the end of the run waited for, all ranks", kColumns, SumPieces(run, path));
+  Table table = TableOf("What the end of the run waited for, all ranks", kCriticalPathColumns,
+                        SumPieces(run, path));
   table.notes.push_back(path.empty() ? WhyNoWork(run) : DescribePath(run, path));
   return table;
 }

@@ -8,7 +8,7 @@ namespace ranktap::collector {
 
 namespace {
 
-struct Line {
+struct GroupLine {
   const Trace* trace = nullptr;
   const ProcessGroup* group = nullptr;
 };
@@ -20,28 +20,29 @@ std::string RanksOf(const ProcessGroup& group) {
   return ranks;
 }
 
-const ColumnsOf<Line> kColumns = {
-    {"rank", Unit::kCount, kRankMeaning, [](const Line& line) { return RankCell(*line.trace); }},
+const ColumnsOf<GroupLine> kGroupColumns = {
+    {"rank", Unit::kCount, kRankMeaning,
+     [](const GroupLine& line) { return RankCell(*line.trace); }},
     {"group", Unit::kText, "The name of the process group.",
-     [](const Line& line) { return line.group->name; }},
+     [](const GroupLine& line) { return line.group->name; }},
     {"description", Unit::kText, "The description that the program gave.",
-     [](const Line& line) { return line.group->description; }},
+     [](const GroupLine& line) { return line.group->description; }},
     {"backend", Unit::kText, "The library that communicates: nccl, gloo, ...",
-     [](const Line& line) { return line.group->backend; }},
+     [](const GroupLine& line) { return line.group->backend; }},
     {"size", Unit::kCount, "The number of ranks in the group.",
-     [](const Line& line) { return int64_t{line.group->size}; }},
+     [](const GroupLine& line) { return int64_t{line.group->size}; }},
     {"ranks", Unit::kText, "The ranks of the group.",
-     [](const Line& line) { return RanksOf(*line.group); }},
+     [](const GroupLine& line) { return RanksOf(*line.group); }},
 };
 
 }  // namespace
 
 Table TabulateGroups(const Run& run, const ReportOptions&) {
-  std::vector<Line> lines;
+  std::vector<GroupLine> lines;
   for (const Trace& trace : run.traces) {
     for (const ProcessGroup& group : trace.process_groups) lines.push_back({&trace, &group});
   }
-  Table table = TableOf("Process groups, as each rank sees them", kColumns, lines);
+  Table table = TableOf("Process groups, as each rank sees them", kGroupColumns, lines);
   if (lines.empty()) {
     table.notes.push_back(AdviceFor(
         run,

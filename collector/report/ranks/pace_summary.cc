@@ -39,7 +39,7 @@ struct Row {
   int64_t shortest_ns = 0, mean_ns = 0, longest_ns = 0;
 };
 
-const ColumnsOf<Row> kColumns = {
+const ColumnsOf<Row> kPaceColumns = {
     {"instance", Unit::kCount,
      "The number of the step; with --operator, how often the name came before, from 0.",
      [](const Row& row) { return row.number; }},
@@ -219,7 +219,7 @@ Table TabulatePace(const Run& run, const ReportOptions& options) {
       options.operator_name.empty() ? StepsOf(run) : Named(run, options.operator_name);
   const std::string clocks = Align(run, &subject);
   const std::vector<Row> rows = RowsOf(run, subject);
-  Table table = TableOf(subject.title, kColumns, rows);
+  Table table = TableOf(subject.title, kPaceColumns, rows);
   if (rows.empty()) {
     table.notes.push_back(
         !subject.note.empty() ? subject.note

@@ -62,7 +62,7 @@ void AddWaits(const Run& run, Pairs* pairs) {
   }
 }
 
-const ColumnsOf<Pair> kColumns = {
+const ColumnsOf<Pair> kPairColumns = {
     {"rank", Unit::kCount, kRankMeaning, [](const Pair& pair) { return RankCell(*pair.rank); }},
     {"other_rank", Unit::kCount, "The other rank of the pair.",
      [](const Pair& pair) { return RankCell(*pair.other); }},
@@ -91,7 +91,7 @@ Table TabulateRankPairs(const Run& run, const ReportOptions&) {
     rows.push_back(pair);
   }
   Table table =
-      TableOf("What two ranks exchange, and how long one waits for the other", kColumns, rows);
+      TableOf("What two ranks exchange, and how long one waits for the other", kPairColumns, rows);
   if (rows.empty()) table.notes.push_back("no collective with two traced members");
   return table;
 }

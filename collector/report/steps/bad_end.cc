@@ -66,7 +66,7 @@ std::string FirstLine(const std::string& message) {
 }
 
 // A rank that a signal ends did its last thing some time before.
-enum class Cause : uint8_t {
+enum class EndCause : uint8_t {
   kOwn,
   kAsked,  // by SIGTERM: mostly by the launcher, as another rank has ended
   kPeer,   // it lost the connection to one that has ended
@@ -74,7 +74,7 @@ enum class Cause : uint8_t {
 
 struct BadEnd {
   uint32_t trace = 0;
-  Cause cause = Cause::kOwn;
+  EndCause cause = EndCause::kOwn;
   int64_t time = 0;   // on the first trace's clock
   std::string words;  // "ended with ValueError: ..."
 };
@@ -89,12 +89,12 @@ std::string WordsOf(const Trace& trace, const Json& row) {
   return fmt::format("ended with {}{}{}{}", type, message.empty() ? "" : ": ", message, Where(row));
 }
 
-Cause CauseOf(const Json& row) {
+EndCause CauseOf(const Json& row) {
   const std::string message = Text(row, kEnding.Key("message"));
   const bool lost = message.find("Connection closed by peer") != message.npos ||
                     message.find("Connection reset by peer") != message.npos ||
                     message.find("remote process exited") != message.npos;
-  return lost ? Cause::kPeer : Cause::kOwn;
+  return lost ? EndCause::kPeer : EndCause::kOwn;
 }
 
 std::optional<BadEnd> EndOf(const Run& run, uint32_t t) {
@@ -107,10 +107,10 @@ std::optional<BadEnd> EndOf(const Run& run, uint32_t t) {
   }
   const std::string& detail = trace.info.detail;
   const int64_t last = clock.At(t, trace.last_ns);
-  const Cause cause = detail.ends_with("(SIGTERM)") ? Cause::kAsked : Cause::kOwn;
+  const EndCause cause = detail.ends_with("(SIGTERM)") ? EndCause::kAsked : EndCause::kOwn;
   if (detail.starts_with("killed by")) return BadEnd{t, cause, last, "was " + detail};
   if (detail.starts_with("exited with status") && !detail.ends_with(" 0")) {
-    return BadEnd{t, Cause::kOwn, last, detail};
+    return BadEnd{t, EndCause::kOwn, last, detail};
   }
   return std::nullopt;
 }

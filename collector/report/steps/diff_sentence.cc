@@ -18,8 +18,8 @@ constexpr double kWorthARest = 0.01;  // of the change
 constexpr double kWorthAName = 0.05;  // of the change
 constexpr double kMostOfChange = 0.5;
 
-std::string Length(double ns) { return FormatNs(std::llround(std::abs(ns))); }
-std::string Signed(double ns) { return (ns < 0 ? "-" : "+") + Length(ns); }
+std::string FormatLength(double ns) { return FormatNs(std::llround(std::abs(ns))); }
+std::string Signed(double ns) { return (ns < 0 ? "-" : "+") + FormatLength(ns); }
 
 // "module Net.fc", "data loading"
 std::string Named(const DiffRow& row) {
@@ -127,8 +127,8 @@ std::string DescribeNames(const RunDiff& diff, double least, std::string_view ti
   size_t count = 0;
   for (const DiffRow* const row : LargestFirst(diff.rows, wanted)) {
     if (std::abs(row->change()) < least || count++ == kMostNames) break;
-    text += fmt::format("{} {} ({}{})", text.empty() ? "" : ",", Named(*row), Length(row->change()),
-                        OfFewSteps(*row));
+    text += fmt::format("{} {} ({}{})", text.empty() ? "" : ",", Named(*row),
+                        FormatLength(row->change()), OfFewSteps(*row));
   }
   return text.empty() ? "" : fmt::format(" {}:{}.", title, text);
 }
@@ -153,15 +153,15 @@ std::string DescribeDiff(const RunDiff& diff) {
       step.before == 0 ? "" : fmt::format(" ({:+.1f} %)", 100 * change / step.before);
   std::string text;
   if (IsTheSame(step)) {
-    text = fmt::format("{} takes {} and took {} before{}: {}.", subject, Length(step.after),
-                       Length(step.before), percent,
+    text = fmt::format("{} takes {} and took {} before{}: {}.", subject, FormatLength(step.after),
+                       FormatLength(step.before), percent,
                        step.p_value
                            ? fmt::format("the {} differ as much",
                                          diff.of_runs ? "runs of one side" : "steps of one run")
                            : "that is the same within 1 %");
   } else {
-    text = fmt::format("{} takes {}, {} {} than before{}{}.", subject, Length(step.after),
-                       Length(change), change > 0 ? "more" : "less", percent,
+    text = fmt::format("{} takes {}, {} {} than before{}{}.", subject, FormatLength(step.after),
+                       FormatLength(change), change > 0 ? "more" : "less", percent,
                        DescribeParts(diff, change)) +
            DescribeMost(diff, change);
   }

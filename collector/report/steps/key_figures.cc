@@ -86,7 +86,7 @@ void AddPeak(const Run& run, Figures* figures) {
 
 Cell Steps(const Figures& of, int64_t ns) { return of.steps.count == 0 ? Cell() : Cell(ns); }
 
-const ColumnsOf<Figures> kColumns = {
+const ColumnsOf<Figures> kKeyFiguresColumns = {
     {"ranks", Unit::kCount, "The number of ranks in the run.",
      [](const Figures& of) { return of.ranks; }},
     {"steps", Unit::kCount, "The steps of a rank after the warm-up.",
@@ -133,7 +133,7 @@ Table TabulateKeyFigures(const Run& run, const ReportOptions& options) {
   AddSteps(run, &figures);
   AddThroughput(run, options, &figures);
   AddPeak(run, &figures);
-  Table table = TableOf("The run in one row", kColumns, std::vector<Figures>{figures});
+  Table table = TableOf("The run in one row", kKeyFiguresColumns, std::vector<Figures>{figures});
   for (const Claim claim : {Claim::kTransfer, Claim::kBusy}) {
     const Ruling& ruling = RulingOn(run, claim);
     if (!ruling.is_undecided()) continue;

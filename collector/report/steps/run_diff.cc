@@ -89,7 +89,7 @@ Cell Significance(const DiffRow& row) {
              : Cell();
 }
 
-const ColumnsOf<DiffRow> kColumns = {
+const ColumnsOf<DiffRow> kRunDiffColumns = {
     {"kind", Unit::kText,
      "What is compared: a step, cause, host's place, phase, kernel, line, module, range or "
      "operator.",
@@ -161,7 +161,7 @@ Table TabulateDiff(const Run& before, const Run& after) {
       diff.undecided = fmt::format("{}, {}", which, why);
     }
   }
-  Table table = TableOf(DescribeDiff(diff), kColumns, diff.rows);
+  Table table = TableOf(DescribeDiff(diff), kRunDiffColumns, diff.rows);
   table.notes.push_back(fmt::format("before: {}", DescribeRun(before, a)));
   table.notes.push_back(fmt::format("after: {}", DescribeRun(after, b)));
   table.notes.push_back(

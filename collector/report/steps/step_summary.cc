@@ -152,7 +152,7 @@ std::string DescribeCallsOf(const Trace& trace, const StepList& steps) {
 
 Cell Phase(const StepRow& row, int64_t ns) { return row.has_phases ? Cell(ns) : Cell(); }
 
-const ColumnsOf<StepRow> kColumns = {
+const ColumnsOf<StepRow> kStepColumns = {
     {"rank", Unit::kCount, kRankMeaning, [](const StepRow& row) { return RankCell(*row.trace); }},
     {"step", Unit::kCount, "The number of the step.",
      [](const StepRow& row) { return row.step.number; }},
@@ -209,7 +209,7 @@ Table TabulateSteps(const Run& run, const ReportOptions&) {
       run.traces, [](const Trace& trace) { return DetectSteps(trace).is_call; });
   Table table = TableOf(
       only_calls && !run.traces.empty() ? "Calls of the model, by rank" : "Training steps, by rank",
-      kColumns, rows);
+      kStepColumns, rows);
   table.notes = std::move(notes);
   return table;
 }

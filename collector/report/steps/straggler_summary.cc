@@ -12,7 +12,7 @@
 namespace ranktap::collector {
 namespace {
 
-struct Line {
+struct StragglerLine {
   Straggler found;
   const Trace* trace = nullptr;
   LateLine late = {};
@@ -20,44 +20,50 @@ struct Line {
   int64_t mean_step = 0;  // of the run: the late rank's own may be shorter than the wait for it
 };
 
-const ColumnsOf<Line> kColumns = {
-    {"rank", Unit::kCount, kRankMeaning, [](const Line& line) { return RankCell(*line.trace); }},
+const ColumnsOf<StragglerLine> kStragglerColumns = {
+    {"rank", Unit::kCount, kRankMeaning,
+     [](const StragglerLine& line) { return RankCell(*line.trace); }},
     {"caused_wait_ns", Unit::kNs, "The time a step that a waiting rank waits for this one.",
-     [](const Line& line) { return line.found.caused_wait_ns; }},
+     [](const StragglerLine& line) { return line.found.caused_wait_ns; }},
     {"step_percent", Unit::kPercent,
      "That wait as a share of the mean step of all ranks; empty: it is longer.",
-     [](const Line& line) {
+     [](const StragglerLine& line) {
        return line.found.caused_wait_ns > line.mean_step
                   ? Cell()
                   : Percent(line.found.caused_wait_ns, line.mean_step);
      }},
     {"last_arrivals", Unit::kCount, "The collectives in which the rank arrived last.",
-     [](const Line& line) { return line.found.last_arrivals; }},
+     [](const StragglerLine& line) { return line.found.last_arrivals; }},
     {"collectives", Unit::kCount, "The collectives that the rank took part in.",
-     [](const Line& line) { return line.found.collectives; }, Shown::kDetail},
+     [](const StragglerLine& line) { return line.found.collectives; }, Shown::kDetail},
     {"steps_late", Unit::kCount, "The steps in which it caused the most wait of all ranks.",
-     [](const Line& line) { return static_cast<int64_t>(line.found.steps_late); }},
+     [](const StragglerLine& line) { return static_cast<int64_t>(line.found.steps_late); }},
     {"steps", Unit::kCount, "The steps that ranktap looked at.",
-     [](const Line& line) { return static_cast<int64_t>(line.found.steps); }, Shown::kDetail},
+     [](const StragglerLine& line) { return static_cast<int64_t>(line.found.steps); },
+     Shown::kDetail},
     {"kind", Unit::kText,
      "persistent: late in 2 steps or more, in half of them, twice as often as any other; else "
      "transient; empty: one step.",
-     [](const Line& line) {
+     [](const StragglerLine& line) {
        if (line.found.steps < 2) return Cell();  // nobody can know
        return Cell(std::string(line.found.persistent ? "persistent" : "transient"));
      }},
     {"cause", Unit::kText, "What takes this rank longer than the others.",
-     [](const Line& line) {
+     [](const StragglerLine& line) {
        return line.found.cause ? Cell(std::string(NameOf(*line.found.cause))) : Cell();
      }},
     {"excess_ns", Unit::kNs, "How much longer that takes it a step than the median of the others.",
-     [](const Line& line) { return line.found.cause ? Cell(line.found.excess_ns) : Cell(); }},
+     [](const StragglerLine& line) {
+       return line.found.cause ? Cell(line.found.excess_ns) : Cell();
+     }},
     {"most_in", Unit::kText, "The module, node of the backward pass or kernel with most of that.",
-     [](const Line& line) { return line.place.empty() ? Cell() : Cell(line.place); },
+     [](const StragglerLine& line) { return line.place.empty() ? Cell() : Cell(line.place); },
      Shown::kDetail},
     {"program_line", Unit::kText,
      "The line of Python at which it spends more time than the others, of samples.",
-     [](const Line& line) { return line.late.text.empty() ? Cell() : Cell(line.late.text); },
+     [](const StragglerLine& line) {
+       return line.late.text.empty() ? Cell() : Cell(line.late.text);
+     },
      Shown::kDetail},
 };
 
@@ -65,12 +71,12 @@ const ColumnsOf<Line> kColumns = {
 
 Table TabulateStragglers(const Run& run, const ReportOptions&) {
   const MeanStep mean = MeanOfRanks(ComputeWaterfalls(run));
-  std::vector<Line> lines;
+  std::vector<StragglerLine> lines;
   for (const Straggler& found : StragglersOf(run)) {
     lines.push_back({found, &run.traces[found.trace], LineOfLateRank(run, found),
                      PlaceOfExcess(run, found), mean.ns});
   }
-  Table table = TableOf("Ranks that the others wait for", kColumns, lines);
+  Table table = TableOf("Ranks that the others wait for", kStragglerColumns, lines);
   if (lines.empty()) {
     table.notes.push_back(
         "no collective with two traced members in which one waited for more than 10 us");

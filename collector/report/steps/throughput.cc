@@ -200,53 +200,58 @@ std::optional<double> FlopsPerSecond(const Throughput& of) {
   return static_cast<double>(of.model_flops()) * kNsPerSecond / static_cast<double>(of.step_ns);
 }
 
-struct Line {
+struct ThroughputLine {
   const Trace* trace = nullptr;
   Throughput of;
   bool is_decided = true;
 };
 
-const ColumnsOf<Line> kColumns = {
-    {"rank", Unit::kCount, kRankMeaning, [](const Line& line) { return RankCell(*line.trace); }},
+const ColumnsOf<ThroughputLine> kThroughputColumns = {
+    {"rank", Unit::kCount, kRankMeaning,
+     [](const ThroughputLine& line) { return RankCell(*line.trace); }},
     {"steps", Unit::kCount, "The steps that ranktap measured.",
-     [](const Line& line) { return static_cast<int64_t>(line.of.steps); }},
+     [](const ThroughputLine& line) { return static_cast<int64_t>(line.of.steps); }},
     {"step_ns", Unit::kNs, "The mean length of a step.",
-     [](const Line& line) { return line.of.step_ns; }},
+     [](const ThroughputLine& line) { return line.of.step_ns; }},
     {"batch", Unit::kCount, "The samples in a step, of all ranks.",
-     [](const Line& line) { return CountCell(line.of.batch); }},
+     [](const ThroughputLine& line) { return CountCell(line.of.batch); }},
     {"micro_batches", Unit::kCount, "The forwards in a step.",
-     [](const Line& line) { return CountCell(line.of.micro_batches); }, Shown::kDetail},
+     [](const ThroughputLine& line) { return CountCell(line.of.micro_batches); }, Shown::kDetail},
     {"data_parallel", Unit::kCount, "The ranks that train on different data.",
-     [](const Line& line) { return CountCell(line.of.parallel.data); }, Shown::kDetail},
+     [](const ThroughputLine& line) { return CountCell(line.of.parallel.data); }, Shown::kDetail},
     {"model_parallel", Unit::kCount, "The ranks that share a model.",
-     [](const Line& line) {
+     [](const ThroughputLine& line) {
        return line.of.parallel.data == 0 ? Cell() : Cell(line.of.parallel.model());
      },
      Shown::kDetail},
     {"samples_per_second", Unit::kCount,
      "The samples that all ranks together train on in a second.",
-     [](const Line& line) { return OrNothing(line.of.SamplesPerSecond()); }},
+     [](const ThroughputLine& line) { return OrNothing(line.of.SamplesPerSecond()); }},
     {"step_flops", Unit::kFlops, "The forward and backward operations of a rank in a step.",
-     [](const Line& line) { return CountCell(line.of.model_flops()); }, Shown::kDetail},
+     [](const ThroughputLine& line) { return CountCell(line.of.model_flops()); }, Shown::kDetail},
     {"recompute_flops", Unit::kFlops,
      "The operations a step of forwards that activation checkpointing ran again.",
-     [](const Line& line) { return line.of.recompute_flops; }, Shown::kDetail},
+     [](const ThroughputLine& line) { return line.of.recompute_flops; }, Shown::kDetail},
     {"flops_per_second", Unit::kFlopsPerSecond,
      "The rate of a rank's forward and backward operations.",
-     [](const Line& line) { return Rounded(FlopsPerSecond(line.of)); }},
+     [](const ThroughputLine& line) { return Rounded(FlopsPerSecond(line.of)); }},
     {"types", Unit::kText, "The types that the rank multiplies.",
-     [](const Line& line) { return line.of.types; }, Shown::kDetail},
+     [](const ThroughputLine& line) { return line.of.types; }, Shown::kDetail},
     {"peak_flops", Unit::kFlopsPerSecond,
      "The highest rate of a rank's device for these types, a second.",
-     [](const Line& line) {
+     [](const ThroughputLine& line) {
        return line.of.peak_flops == 0 ? Cell() : Rounded(line.of.peak_flops);
      },
      Shown::kDetail},
     {"mfu_percent", Unit::kPercent,
      "The rate of forward and backward operations as a share of the peak (MFU).",
-     [](const Line& line) { return line.is_decided ? PercentCell(line.of.Mfu()) : Cell(); }},
+     [](const ThroughputLine& line) {
+       return line.is_decided ? PercentCell(line.of.Mfu()) : Cell();
+     }},
     {"hfu_percent", Unit::kPercent, "The same with the operations that are computed again (HFU).",
-     [](const Line& line) { return line.is_decided ? PercentCell(line.of.Hfu()) : Cell(); }},
+     [](const ThroughputLine& line) {
+       return line.is_decided ? PercentCell(line.of.Hfu()) : Cell();
+     }},
 };
 
 }  // namespace
@@ -298,7 +303,7 @@ std::optional<Throughput> MeasureThroughput(const Run& run, const Trace& trace,
 }
 
 Table TabulateThroughput(const Run& run, const ReportOptions& options) {
-  std::vector<Line> lines;
+  std::vector<ThroughputLine> lines;
   std::set<std::string> notes;
   for (const Trace& trace : run.traces) {
     const std::optional<Throughput> of = MeasureThroughput(run, trace, options);
@@ -308,13 +313,13 @@ Table TabulateThroughput(const Run& run, const ReportOptions& options) {
     notes.insert(fmt::format("batch: {}", of->batch_known));
     notes.insert(fmt::format("peak: {}", of->peak_known));
   }
-  const bool any =
-      std::ranges::any_of(lines, [](const Line& line) { return line.of.Mfu().has_value(); });
+  const bool any = std::ranges::any_of(
+      lines, [](const ThroughputLine& line) { return line.of.Mfu().has_value(); });
   if (std::string why = any ? WhyNoUtilisation(run, options) : ""; !why.empty()) {
-    for (Line& line : lines) line.is_decided = false;
+    for (ThroughputLine& line : lines) line.is_decided = false;
     notes.insert(std::move(why));
   }
-  Table table = TableOf("How fast the model is trained", kColumns, lines);
+  Table table = TableOf("How fast the model is trained", kThroughputColumns, lines);
   if (lines.empty()) {
     table.notes.push_back(AdviceFor(
         run, {.ours = "no training step was seen; PyTorch's hooks see them, at --level full",

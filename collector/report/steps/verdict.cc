@@ -260,7 +260,7 @@ std::string WhereHostsWere(const Run& run) {
   return line.empty() ? "" : fmt::format(" The main thread was mostly at {}.", line);
 }
 
-struct Line {
+struct VerdictLine {
   Loss loss;
   const Trace* trace = nullptr;
   int64_t mean_step = 0;
@@ -268,25 +268,27 @@ struct Line {
   bool tells_waiting = true;
 };
 
-const ColumnsOf<Line> kColumns = {
+const ColumnsOf<VerdictLine> kVerdictColumns = {
     {"cause", Unit::kText, "The cause that takes time from a step.",
-     [](const Line& line) { return std::string(SaidName(line.loss.cause, line.tells_waiting)); }},
+     [](const VerdictLine& line) {
+       return std::string(SaidName(line.loss.cause, line.tells_waiting));
+     }},
     {"loss_ns", Unit::kNs,
      "The time a step that it takes, as a mean over the ranks; waits for one rank: of the rank "
      "that waits most.",
-     [](const Line& line) { return line.loss.ns; }},
+     [](const VerdictLine& line) { return line.loss.ns; }},
     {"share_percent", Unit::kPercent, "The loss as a share of the mean step.",
-     [](const Line& line) { return Percent(line.loss.ns, line.mean_step); }},
+     [](const VerdictLine& line) { return Percent(line.loss.ns, line.mean_step); }},
     {"recoverable_ns", Unit::kNs,
      "The time a step that the job can win back, by the critical path; empty: undecided.",
-     [](const Line& line) {
+     [](const VerdictLine& line) {
        return line.on_host || !line.loss.recoverable_known ? Cell()
                                                            : Cell(line.loss.recoverable_ns);
      }},
     {"rank", Unit::kCount, "The rank that loses most to it, or that the others wait for.",
-     [](const Line& line) { return RankCell(*line.trace); }},
+     [](const VerdictLine& line) { return RankCell(*line.trace); }},
     {"finding", Unit::kText, "A sentence that names the phase, module, line or rank.",
-     [](const Line& line) { return line.loss.finding; }, Shown::kProse},
+     [](const VerdictLine& line) { return line.loss.finding; }, Shown::kProse},
 };
 
 Verdict JudgeTimes(const Run& run) {
@@ -339,13 +341,13 @@ Verdict Judge(const Run& run) {
 
 Table TabulateVerdict(const Run& run, const ReportOptions&) {
   Verdict verdict = Judge(run);
-  std::vector<Line> lines;
+  std::vector<VerdictLine> lines;
   for (Loss& loss : verdict.losses) {
     const Trace& trace = run.traces[loss.trace];
     lines.push_back(
         {std::move(loss), &trace, verdict.mean_step, verdict.on_host, TellsWaiting(run)});
   }
-  Table table = TableOf(std::move(verdict.sentence), kColumns, lines);
+  Table table = TableOf(std::move(verdict.sentence), kVerdictColumns, lines);
   if (std::string ahead = DescribeHostAhead(run); !verdict.refused && !ahead.empty()) {
     table.notes.push_back(std::move(ahead));
   }
@@ -355,7 +357,7 @@ Table TabulateVerdict(const Run& run, const ReportOptions&) {
   if (verdict.refused && !verdict.nothing_missing) {
     table.notes.push_back("ranktap report RUN losses lists what is missing");
   }
-  if (std::ranges::any_of(lines, [](const Line& line) { return line.loss.blames; })) {
+  if (std::ranges::any_of(lines, [](const VerdictLine& line) { return line.loss.blames; })) {
     table.notes.push_back(
         "waits for one rank are those of the rank that waits most; waterfall has the mean of all");
   }

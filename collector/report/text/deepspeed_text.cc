@@ -19,7 +19,7 @@ namespace {
 constexpr double kNsPerSecond = 1e9;
 
 template <typename... Values>
-std::string Format(const char* format, Values... values) {
+std::string Formatted(const char* format, Values... values) {
   char text[256];
   std::snprintf(text, sizeof(text), format, values...);
   return text;
@@ -27,7 +27,7 @@ std::string Format(const char* format, Values... values) {
 
 // Python's f"{round(value, 2):g}".
 std::string Rounded(double value) {
-  return Format("%g", std::strtod(Format("%.2f", value).c_str(), nullptr));
+  return Formatted("%g", std::strtod(Formatted("%.2f", value).c_str(), nullptr));
 }
 
 // number_to_string: "1.23 G", "0 ".
@@ -82,23 +82,23 @@ double PerSecond(double count, int64_t ns) {
 int64_t Parameters(const ModuleProfile& module) { return Sum(module.parameters).elements; }
 
 std::string Line(const std::string& label, const std::string& value) {
-  return Format("%-70s  ", label.c_str()) + Format("%-8s\n", value.c_str());
+  return Formatted("%-70s  ", label.c_str()) + Formatted("%-8s\n", value.c_str());
 }
 
 // DeepSpeed's own formula takes the world for the data parallel size, one micro-batch for a step's
 // and leaves out what is between the phases.
-std::string Samples(const ModelProfile& profile, int64_t iteration_ns) {
+std::string SampleCount(const ModelProfile& profile, int64_t iteration_ns) {
   if (!profile.throughput) return "";
   const Throughput& of = *profile.throughput;
   const std::optional<double> right = of.SamplesPerSecond();
   std::string text =
       Line("samples/second: ",
-           right ? Format("%.2f", *right)
+           right ? Formatted("%.2f", *right)
                  : fmt::format("unknown ({})", of.batch == 0 ? of.batch_known : of.parallel.known));
   if (of.batch == 0) return text;
   const auto samples = static_cast<double>(of.batch) * static_cast<double>(of.parallel.world);
   return text + Line("samples/second by DeepSpeed's formula (batch * world / iter latency): ",
-                     Format("%.2f", PerSecond(samples, iteration_ns)));
+                     Formatted("%.2f", PerSecond(samples, iteration_ns)));
 }
 
 std::string Latencies(const ModelProfile& profile, const DeepSpeedOptions& options) {
@@ -111,16 +111,16 @@ std::string Latencies(const ModelProfile& profile, const DeepSpeedOptions& optio
   if (backward == 0) return text;
   const int64_t iteration = forward + backward + profile.optimizer_ns;
   text += Line("bwd latency: ", Seconds(backward));
-  text += Line(Format("bwd FLOPS per GPU = %g * fwd flops per GPU / bwd latency: ", factor),
+  text += Line(Formatted("bwd FLOPS per GPU = %g * fwd flops per GPU / bwd latency: ", factor),
                Flops(PerSecond(factor * flops, backward)));
   text += Line(
-      Format("fwd+bwd FLOPS per GPU = %g * fwd flops per GPU / (fwd+bwd latency): ", factor + 1),
+      Formatted("fwd+bwd FLOPS per GPU = %g * fwd flops per GPU / (fwd+bwd latency): ", factor + 1),
       Flops(PerSecond((factor + 1) * flops, forward + backward)));
   text += Line("step latency: ", Seconds(profile.optimizer_ns));
   text += Line("iter latency: ", Seconds(iteration));
-  text += Line(Format("FLOPS per GPU = %g * fwd flops per GPU / iter latency: ", factor + 1),
+  text += Line(Formatted("FLOPS per GPU = %g * fwd flops per GPU / iter latency: ", factor + 1),
                Flops(PerSecond((factor + 1) * flops, iteration)));
-  return text + Samples(profile, iteration);
+  return text + SampleCount(profile, iteration);
 }
 
 // What DeepSpeed does not measure; in FlopCounterMode's rule, forward included, to be comparable.
@@ -267,7 +267,7 @@ std::string ModuleItems(const ModuleProfile& module, const ModuleProfile& root,
   std::string text;
   for (const Item& item : items) {
     text += item.amount;
-    text += style == DeepSpeedStyle::kOld ? ", " + Format("%.2f", item.percent)
+    text += style == DeepSpeedStyle::kOld ? ", " + Formatted("%.2f", item.percent)
                                           : " = " + Rounded(item.percent);
     text += fmt::format("% {}, ", item.of);
   }

@@ -24,7 +24,7 @@ std::string MarkdownText(const std::string& text) {
   return escaped;
 }
 
-std::string Amount(const GateRow& row, const std::optional<double>& value) {
+std::string GateAmount(const GateRow& row, const std::optional<double>& value) {
   if (!value) return "-";
   return row.limit.kind ? FormatNs(std::llround(*value))
                         : FormatBytes(static_cast<uint64_t>(std::llround(*value)));
@@ -43,7 +43,7 @@ std::string FormatGateMarkdown(const GateResult& gate) {
   text += "|---|---|--:|--:|--:|--:|--:|--:|\n";
   for (const GateRow& row : gate.rows) {
     text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", MarkdownText(row.limit.text),
-                        NameOf(row.answer), Amount(row, row.before), Amount(row, row.after),
+                        NameOf(row.answer), GateAmount(row, row.before), GateAmount(row, row.after),
                         PercentOrNone(row.change), PercentOrNone(row.low), PercentOrNone(row.high),
                         row.spread ? FormatPercent(*row.spread) : "-");
   }

@@ -12,13 +12,14 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr double kLeastShare = 0.01;  // of the step, that the host spends in the calls
+constexpr double kLeastShareOfBlockingTransfers =
+    0.01;  // of the step, that the host spends in the calls
 // cudaMemcpy of up to this much to the device returns when it is staged (CUDA's "API
 // synchronization behavior"); nsys leaves these out, too.
 constexpr uint64_t kStagedBytes = 64 << 10;
 constexpr uint8_t kHostToDevice = 1;  // CUpti_ActivityMemcpyKind
 
-struct Calls {
+struct BlockingCalls {
   int64_t count = 0, bytes = 0;
   std::vector<Interval> on_host;            // the calls
   std::map<uint32_t, bool> rows;            // of the work's table
@@ -26,12 +27,12 @@ struct Calls {
   std::map<std::string, int64_t> by_name;   // calls
 };
 
-// Calls of counted steps that launched `work` and whose name has no "Async" in it.
+// BlockingCalls of counted steps that launched `work` and whose name has no "Async" in it.
 template <typename Work, typename Picks>
-Calls CallsThatBlock(const RankFacts& rank, const Work& work, std::string_view verb,
-                     Picks&& picks) {
+BlockingCalls CallsThatBlock(const RankFacts& rank, const Work& work, std::string_view verb,
+                             Picks&& picks) {
   const Trace& trace = rank.trace();
-  Calls found;
+  BlockingCalls found;
   for (uint32_t i = 0; i < work.size(); ++i) {
     const uint32_t launch = work.launch[i];
     if (launch == kNone || work.start[i] == kUntimed || !rank.IsCounted(work.start[i])) continue;
@@ -51,7 +52,8 @@ Calls CallsThatBlock(const RankFacts& rank, const Work& work, std::string_view v
 }
 
 // Exposed work of theirs, and the device's idle time that began during the calls.
-std::vector<Interval> LostTo(const RankFacts& rank, const Calls& calls, DeviceSpan::Table table) {
+std::vector<Interval> LostTo(const RankFacts& rank, const BlockingCalls& calls,
+                             DeviceSpan::Table table) {
   std::vector<Interval> moments;
   for (const LostPiece& piece : rank.lost()) {
     bool is_theirs = false;
@@ -71,9 +73,9 @@ const std::string& Most(const std::map<std::string, int64_t>& by_name) {
       ->first;
 }
 
-Answer Judge(const RankFacts& rank, const Calls& calls, DeviceSpan::Table table) {
+Answer Judge(const RankFacts& rank, const BlockingCalls& calls, DeviceSpan::Table table) {
   const int64_t on_host = rank.PerStep(Length(calls.on_host));
-  if (calls.count == 0 || !rank.IsWorth(on_host, kLeastShare)) return {};
+  if (calls.count == 0 || !rank.IsWorth(on_host, kLeastShareOfBlockingTransfers)) return {};
   std::vector<Interval> moments = LostTo(rank, calls, table);
   const int64_t lost = rank.PerStep(Length(Merged(moments)));
   Insight insight{
@@ -98,7 +100,7 @@ Answer FindBlockingCopies(const RankFacts& rank) {
   if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   if (!rank.has_launches()) return CannotTell("no launches are recorded");
   const Copies& copies = rank.trace().copies;
-  const Calls calls = CallsThatBlock(rank, copies, "emcpy", [&copies](uint32_t i) {
+  const BlockingCalls calls = CallsThatBlock(rank, copies, "emcpy", [&copies](uint32_t i) {
     return copies.copy_kind[i] != kHostToDevice || copies.bytes[i] > kStagedBytes;
   });
   return Judge(rank, calls, DeviceSpan::Table::kCopy);
@@ -107,7 +109,7 @@ Answer FindBlockingCopies(const RankFacts& rank) {
 Answer FindBlockingMemsets(const RankFacts& rank) {
   if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   if (!rank.has_launches()) return CannotTell("no launches are recorded");
-  const Calls calls =
+  const BlockingCalls calls =
       CallsThatBlock(rank, rank.trace().memsets, "emset", [](uint32_t) { return true; });
   return Judge(rank, calls, DeviceSpan::Table::kMemset);
 }

@@ -18,8 +18,8 @@ namespace {
 // A share of the compute time: streams of communication run small kernels of their own (casts,
 // reductions).
 constexpr double kComputeStreamShare = 0.2;
-constexpr double kWorthSaying = 0.01;   // of the step, exposed: as the verdict's
-constexpr double kLeastExposed = 0.05;  // of the step
+constexpr double kLeastExposedShare = 0.01;  // of the step, exposed: as the verdict's
+constexpr double kLeastExposed = 0.05;       // of the step
 
 // NCCL reaches half of its bandwidth between 1 and 16 MB; below 256 KiB latency is most of it.
 constexpr int64_t kSmallBytes = 256 << 10;
@@ -27,16 +27,16 @@ constexpr double kLeastSmallPerStep = 20;
 constexpr double kLeastSmallShare = 0.02;   // of the step, exposed
 constexpr int64_t kBucketBytes = 25 << 20;  // DistributedDataParallel's bucket_cap_mb
 
-using Stream = std::pair<uint32_t, uint32_t>;  // device, stream
+using CommunicationStream = std::pair<uint32_t, uint32_t>;  // device, stream
 
 struct StreamUse {
   int64_t compute_ns = 0, collectives = 0;
 };
 
 struct Streams {
-  std::map<Stream, StreamUse> by_stream;
+  std::map<CommunicationStream, StreamUse> by_stream;
   int64_t compute_ns = 0;  // of all
-  bool IsForCompute(const Stream& stream) const {
+  bool IsForCompute(const CommunicationStream& stream) const {
     const auto found = by_stream.find(stream);
     return found != by_stream.end() && compute_ns > 0 &&
            static_cast<double>(found->second.compute_ns) >=
@@ -197,16 +197,16 @@ std::map<uint32_t, int64_t> SmallCollectives(const RankFacts& rank, bool* sizes_
 Answer FindCommOnComputeStream(const RankFacts& rank) {
   if (!rank.has_device() || !Communicates(rank)) return CannotTell(kNoCommunication);
   const Streams streams = UseOfStreams(rank);
-  std::map<Stream, int64_t> on;
+  std::map<CommunicationStream, int64_t> on;
   Exposed exposed = ExposedTransfers(rank, [&](const DeviceSpan& span) {
-    const Stream stream(span.device, span.stream);
+    const CommunicationStream stream(span.device, span.stream);
     if (!streams.IsForCompute(stream)) return false;
     ++on[stream];
     return true;
   });
   const int64_t lost = rank.PerStep(exposed.ns);
-  if (on.empty() || !rank.IsWorth(lost, kWorthSaying)) return {};
-  const Stream stream =
+  if (on.empty() || !rank.IsWorth(lost, kLeastExposedShare)) return {};
+  const CommunicationStream stream =
       std::ranges::max_element(on, {}, [](const auto& entry) { return entry.second; })->first;
   const StreamUse& use = streams.by_stream.at(stream);
   Insight insight{.device = stream.first,

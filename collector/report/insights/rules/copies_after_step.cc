@@ -19,7 +19,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr double kLeastShare = 0.02;                      // of the step
+constexpr double kLeastShareOfCopiesAfterStep = 0.02;     // of the step
 constexpr uint8_t kDeviceToDevice = 8, kPeerToPeer = 10;  // CUpti_ActivityMemcpyKind
 
 bool OnlyMoves(const RankFacts& rank, const KernelKinds& kinds, const DeviceSpan& span) {
@@ -106,7 +106,8 @@ Answer OnTheHost(const RankFacts& rank, const std::vector<Interval>& after) {
   const HostMoves moves = MovesIn(rank, Intersection(after, steps));
   const auto recorded = static_cast<int64_t>(steps.size());
   const int64_t per_step = moves.ns / recorded, step_ns = Length(steps) / recorded;
-  const bool is_worth = static_cast<double>(per_step) >= kLeastShare * static_cast<double>(step_ns);
+  const bool is_worth =
+      static_cast<double>(per_step) >= kLeastShareOfCopiesAfterStep * static_cast<double>(step_ns);
   if (moves.count == 0 || !is_worth) return {};
   const auto longest =
       std::ranges::max_element(moves.places, {}, [](const auto& place) { return place.second; });
@@ -141,7 +142,7 @@ Answer FindCopiesAfterStep(const RankFacts& rank) {
     const int64_t launched = rank.trace().api_calls.start[span.launch];
     if (!Within(after, launched, launched + 1).empty()) work.Add(span);
   }
-  if (!work.IsWorth(kLeastShare)) return {};
+  if (!work.IsWorth(kLeastShareOfCopiesAfterStep)) return {};
   return {.insights = {work.AsInsight(
               fmt::format("{} copies, casts and transposes run after the optimizer's step and "
                           "before the next pass of the model, {}.",

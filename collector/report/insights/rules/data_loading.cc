@@ -15,7 +15,7 @@ namespace ranktap::collector {
 namespace {
 
 // A loader that keeps up takes what its queue takes: 0.1 to 1 ms of steps of 100 ms.
-constexpr double kLeastShare = 0.03;  // of the step
+constexpr double kLeastShareOfDataLoading = 0.03;  // of the step
 constexpr size_t kMostNumbers = 5;
 
 // PyTorch names the iterator of a loader without workers so.
@@ -77,7 +77,7 @@ Answer FindDataLoading(const RankFacts& rank) {
     return CannotTell("no ranges and no operators are recorded");
   }
   const int64_t lost = rank.waterfall().mean[static_cast<size_t>(Cause::kDataLoading)];
-  if (!rank.IsWorth(lost, kLeastShare)) return {};
+  if (!rank.IsWorth(lost, kLeastShareOfDataLoading)) return {};
   const std::vector<Interval> loading = Intersection(DataLoading(trace), rank.counted());
   Insight insight{
       .finding = fmt::format("{} waits for the data loader for {} {} ({}), {}.",

@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kBlockingFlag = 1, kNullFlag = 3;
 // From the end of one piece to the start of the next that waited for it: 1 to 3 us on A100, H100.
 constexpr int64_t kHandoverNs = 5'000;
-constexpr double kLeastShare = 0.05;  // of the step, that launched work stands so
+constexpr double kLeastShareOfDefaultStream = 0.05;  // of the step, that launched work stands so
 
 // Numbers of streams are a device's own: each has a default stream 7.
 using Stream = std::pair<uint32_t, uint32_t>;  // device, stream
@@ -105,7 +105,7 @@ Answer FindDefaultStream(const RankFacts& rank) {
   }
   const Held held = HeldWork(rank).Find();
   const int64_t stood = rank.PerStep(held.ns);
-  if (!rank.IsWorth(stood, kLeastShare)) return {};
+  if (!rank.IsWorth(stood, kLeastShareOfDefaultStream)) return {};
   uint32_t most = held.by_stream.begin()->first;
   for (const auto& [stream, ns] : held.by_stream) {
     if (ns > held.by_stream.at(most)) most = stream;

@@ -12,7 +12,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr double kLeastShare = 0.01;  // of the step
+constexpr double kLeastShareOfDeviceAllocations = 0.01;  // of the step
 // What is held and never given out at the peak, of what is held.
 constexpr double kLeastUnused = 0.25;
 constexpr uint64_t kLeastUnusedBytes = uint64_t{512} << 20;
@@ -28,14 +28,14 @@ bool IsDriverAllocation(std::string_view api) {
   return false;
 }
 
-struct Calls {
+struct AllocationCalls {
   std::vector<Interval> moments;
   int64_t count = 0, refused = 0;
   std::map<std::string, int64_t> by_api, by_place;
 };
 
-Calls AllocationsInSteps(const RankFacts& rank) {
-  Calls found;
+AllocationCalls AllocationsInSteps(const RankFacts& rank) {
+  AllocationCalls found;
   const Trace& trace = rank.trace();
   const ApiCalls& calls = trace.api_calls;
   std::vector<bool> allocates(trace.dictionary.apis() + 1);
@@ -71,9 +71,9 @@ struct Peaks {
 Answer FindAllocationsInSteps(const RankFacts& rank) {
   if (!rank.has_steps()) return CannotTell("no steps are known");
   if (rank.trace().api_calls.size() == 0) return CannotTell("no CUDA calls are recorded");
-  Calls found = AllocationsInSteps(rank);
+  AllocationCalls found = AllocationsInSteps(rank);
   const int64_t lost = rank.PerStep(Length(found.moments));
-  if (found.refused == 0 && !rank.IsWorth(lost, kLeastShare)) return {};
+  if (found.refused == 0 && !rank.IsWorth(lost, kLeastShareOfDeviceAllocations)) return {};
   if (found.count == 0) return {};
   return {.insights = {
               {.finding = fmt::format(

@@ -9,18 +9,18 @@ namespace ranktap::collector {
 namespace {
 
 // A share of the step, in the calls or idle after them: the verdict has the same.
-constexpr double kLeastShare = 0.01;
+constexpr double kLeastShareOfExplicitSyncs = 0.01;
 // A wait that leaves no idle time still keeps the host from running ahead, if it comes in each
 // step; one at the end of a run costs nothing.
-constexpr double kLeastPerStep = 0.5;
+constexpr double kLeastSyncsPerStep = 0.5;
 
 bool IsWorthSaying(const RankFacts& rank, const WaitsAtPlace& place) {
-  if (rank.IsWorth(rank.PerStep(place.idle_ns), kLeastShare)) return true;
-  return rank.has_steps() && rank.TimesPerStep(place.count) >= kLeastPerStep &&
-         rank.IsWorth(rank.PerStep(place.host_ns), kLeastShare);
+  if (rank.IsWorth(rank.PerStep(place.idle_ns), kLeastShareOfExplicitSyncs)) return true;
+  return rank.has_steps() && rank.TimesPerStep(place.count) >= kLeastSyncsPerStep &&
+         rank.IsWorth(rank.PerStep(place.host_ns), kLeastShareOfExplicitSyncs);
 }
 
-Insight About(const RankFacts& rank, WaitsAtPlace place) {
+Insight AboutSync(const RankFacts& rank, WaitsAtPlace place) {
   const int64_t idle = rank.PerStep(place.idle_ns);
   const std::string in = place.where.empty() ? "" : fmt::format(" in {}", place.where);
   return {.finding = fmt::format(
@@ -42,7 +42,7 @@ Answer FindExplicitSyncs(const RankFacts& rank) {
   if (rank.trace().api_calls.size() == 0) return CannotTell("no CUDA calls are recorded");
   Answer answer;
   for (WaitsAtPlace& place : WaitsByPlace(rank, WaitFor::kAnything)) {
-    if (IsWorthSaying(rank, place)) answer.insights.push_back(About(rank, std::move(place)));
+    if (IsWorthSaying(rank, place)) answer.insights.push_back(AboutSync(rank, std::move(place)));
   }
   return answer;
 }

@@ -10,7 +10,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr double kLeastShare = 0.05;  // of the trace, or of the step
+constexpr double kLeastShareOfFirstTimeCosts = 0.05;  // of the trace, or of the step
 
 std::string_view NameOf(FirstTime kind) {
   switch (kind) {
@@ -52,7 +52,7 @@ Answer FindFirstTimeCosts(const RankFacts& rank) {
   if (rank.has_steps()) return {};
   const FirstTimeCosts costs = FirstTimeCostsOf(rank);
   const int64_t lost = rank.PerStep(costs.ns());
-  if (!rank.IsWorth(lost, kLeastShare)) return {};
+  if (!rank.IsWorth(lost, kLeastShareOfFirstTimeCosts)) return {};
   const auto most =
       std::ranges::max_element(costs.by_name, {}, [](const auto& entry) { return entry.second; });
   return {.insights = {{.finding = fmt::format(

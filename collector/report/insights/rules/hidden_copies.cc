@@ -13,7 +13,8 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr double kLeastShare = 0.01;  // of the step, waited by the host or idle afterwards
+constexpr double kLeastShareOfHiddenCopies =
+    0.01;  // of the step, waited by the host or idle afterwards
 
 // The program says itself that it copies; all others copy for reasons of their own.
 bool IsSaidCopy(std::string_view name) {
@@ -64,7 +65,9 @@ Answer FindHiddenCopies(const RankFacts& rank) {
     std::vector<Interval> idle = IdleAfterWaits(rank, reads.picks);
     const int64_t lost = rank.PerStep(Length(Merged(idle)));
     const int64_t waited = rank.PerStep(reads.host_ns);
-    if (!rank.IsWorth(waited, kLeastShare) && !rank.IsWorth(lost, kLeastShare)) continue;
+    if (!rank.IsWorth(waited, kLeastShareOfHiddenCopies) &&
+        !rank.IsWorth(lost, kLeastShareOfHiddenCopies))
+      continue;
     answer.insights.push_back(
         {.finding = fmt::format(
              "In the middle of a pass {} copies a result to the host {} to know how to go on: the "

@@ -11,7 +11,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr double kLeastShare = 0.01;  // of the step
+constexpr double kLeastShareOfHostPauses = 0.01;  // of the step
 
 struct Pauses {
   std::vector<Interval> all;
@@ -36,7 +36,7 @@ bool HasHooks(const Trace& trace) {
 
 Answer AsAnswer(const RankFacts& rank, Pauses pauses, std::string_view what, Cause cause) {
   const int64_t lost = rank.PerStep(Length(pauses.all));
-  if (!rank.IsWorth(lost, kLeastShare)) return {};
+  if (!rank.IsWorth(lost, kLeastShareOfHostPauses)) return {};
   const auto count = static_cast<int64_t>(pauses.all.size());
   Insight insight{
       .finding = fmt::format("{} stops the host {}, for {} {} ({}); the longest takes "

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kLongestLaunchGapNs = 1'000'000;
 // A loop, and not a few launches after something else.
 constexpr double kLeastGapsPerStep = 20;
-constexpr double kLeastShare = 0.1;  // of the step
+constexpr double kLeastShareOfLaunchBound = 0.1;  // of the step
 // Between two nodes of a graph; measured gaps are 0.8 to 1.3 us.
 constexpr int64_t kGapInGraphNs = 1'000;
 
@@ -51,7 +51,8 @@ Answer FindLaunchBound(const RankFacts& rank) {
   Gaps gaps = GapsBeforeLaunches(rank);
   const int64_t count = gaps.lengths.count;
   const int64_t lost = rank.PerStep(gaps.lengths.total_ns);
-  if (rank.TimesPerStep(count) < kLeastGapsPerStep || !rank.IsWorth(lost, kLeastShare)) return {};
+  if (rank.TimesPerStep(count) < kLeastGapsPerStep || !rank.IsWorth(lost, kLeastShareOfLaunchBound))
+    return {};
   Insight insight{
       .finding = fmt::format(
           "The device waits {} {} ({}) for the next launch: {} nothing is queued, {} each in the "

@@ -9,7 +9,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr double kLeastShare = 0.01;  // of the step
+constexpr double kLeastShareOfLayoutTransposes = 0.01;  // of the step
 
 }  // namespace
 
@@ -22,7 +22,7 @@ Answer FindLayoutTransposes(const RankFacts& rank) {
     const bool is_kernel = span.table == DeviceSpan::Table::kKernel;
     if (is_kernel && kinds.Of(span.name).changes_layout) work.Add(span);
   }
-  if (!work.IsWorth(kLeastShare)) return {};
+  if (!work.IsWorth(kLeastShareOfLayoutTransposes)) return {};
   return {
       .insights = {work.AsInsight(
           fmt::format("{} kernels, {}, transpose between NCHW and NHWC around convolutions, {}.",

@@ -21,7 +21,7 @@ constexpr int64_t kParts = 30;
 constexpr double kLowShare = 0.5;
 // One part alone is the end of an epoch; nsys reports that, too, and nobody acts on it.
 constexpr int64_t kLeastParts = 3;
-constexpr double kWorthSaying = 0.01;  // of the step, exposed: as the verdict's
+constexpr double kLeastLowShare = 0.01;  // of the step, exposed: as the verdict's
 
 struct Use {
   std::vector<Interval> busy;
@@ -60,7 +60,7 @@ bool HasExposedCollectives(const RankFacts& rank) {
   };
   const std::vector<Interval> exposed =
       Difference(moments(WorkKind::kCommunication), moments(WorkKind::kCompute));
-  return rank.IsWorth(rank.PerStep(Length(exposed)), kWorthSaying);
+  return rank.IsWorth(rank.PerStep(Length(exposed)), kLeastLowShare);
 }
 
 // Where known collectives are exposed, ranges tell which. Elsewhere a range that is named like one

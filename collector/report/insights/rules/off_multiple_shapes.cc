@@ -15,7 +15,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr double kLeastShare = 0.01;  // of the step
+constexpr double kLeastShareOfOffMultipleShapes = 0.01;  // of the step
 constexpr int64_t kRowBytes = 16;
 // NVIDIA's guide to matrix multiplication shows up to twice the speed with whole rows.
 constexpr double kShare = 0.5;
@@ -116,7 +116,7 @@ Answer FindOffMultipleShapes(const RankFacts& rank) {
     if (off.value_or(false)) work.Add(span);
   }
   if (products > 0 && told == 0) return CannotTell("no shapes of products are recorded");
-  if (!work.IsWorth(kLeastShare)) return {};
+  if (!work.IsWorth(kLeastShareOfOffMultipleShapes)) return {};
   return {.insights = {work.AsInsight(
               fmt::format("{} products have dimensions that tensor cores cannot load in whole "
                           "steps, {}: {}.",

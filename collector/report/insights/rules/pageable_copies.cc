@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, kDirections> kDirectionNames = {"", "to t
 constexpr uint64_t kScalarBytes = 4096;
 // Below both a copy costs less than its launch.
 constexpr int64_t kLeastBytesPerStep = 1 << 20;
-constexpr double kLeastShare = 0.01;  // of the step
+constexpr double kLeastShareOfPageableCopies = 0.01;  // of the step
 
 struct OneWay {
   int64_t count = 0, bytes = 0, ns = 0;     // pageable, of counted steps
@@ -119,7 +119,7 @@ Answer FindPageableCopies(const RankFacts& rank) {
     if (way.count == 0) continue;
     AddMoments(rank, reasons, &way);
     const bool is_worth = rank.PerStep(way.bytes) >= kLeastBytesPerStep ||
-                          rank.IsWorth(rank.PerStep(way.lost()), kLeastShare);
+                          rank.IsWorth(rank.PerStep(way.lost()), kLeastShareOfPageableCopies);
     if (is_worth) answer.insights.push_back(About(rank, kDirectionNames[kind], std::move(way)));
   }
   return answer;

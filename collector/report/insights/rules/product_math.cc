@@ -10,7 +10,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr double kLeastShare = 0.02;  // of the step
+constexpr double kLeastShareOfProductMath = 0.02;  // of the step
 
 // What is left off when products move to tensor cores, at their peaks by NVIDIA's data sheets
 // (dense): V100 15.7 of 125 TFLOP/s, A100 19.5 of 156 (TF32), H100 67 of 494; A10, A40, L40S half.
@@ -79,7 +79,7 @@ std::string Sentence(const ChosenWork& work, std::string_view what) {
 
 void AddTf32Off(const ChosenWork& work, bool has_tf32, std::string_view advice,
                 const DeviceArchitecture& device, Answer* answer) {
-  if (has_tf32 || !work.IsWorth(kLeastShare)) return;
+  if (has_tf32 || !work.IsWorth(kLeastShareOfProductMath)) return;
   Insight insight = work.AsInsight(
       Sentence(work, "multiply 32-bit floats without TF32, and none of their kind uses it"),
       FloatShare(device));
@@ -90,7 +90,7 @@ void AddTf32Off(const ChosenWork& work, bool has_tf32, std::string_view advice,
 // `although`: what says that they need not.
 void AddNoTensorCores(const ChosenWork& work, std::string_view although, double share,
                       std::string_view advice, Answer* answer) {
-  if (!work.IsWorth(kLeastShare)) return;
+  if (!work.IsWorth(kLeastShareOfProductMath)) return;
   Insight insight = work.AsInsight(
       Sentence(work, fmt::format("multiply without tensor cores, although {}", although)), share);
   insight.advice = advice;

@@ -9,7 +9,8 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr double kLeastShare = 0.03;  // of the time that was watched, or of the step
+constexpr double kLeastShareOfProfilerOverhead =
+    0.03;  // of the time that was watched, or of the step
 
 double HookShare(const Trace& trace) {
   if (trace.cost.watched_ns() == 0) return 0;
@@ -34,7 +35,7 @@ Answer FindProfilerOverhead(const RankFacts& rank) {
   if (!has_cost && trace.overheads.empty())
     return CannotTell("what recording cost is not recorded");
   Answer answer;
-  if (const double share = HookShare(trace); share >= kLeastShare) {
+  if (const double share = HookShare(trace); share >= kLeastShareOfProfilerOverhead) {
     const auto events = static_cast<int64_t>(trace.cost.callbacks());
     Insight insight{
         .finding = fmt::format("ranktap's own hooks take {} of the time that it watched ({} "
@@ -50,7 +51,8 @@ Answer FindProfilerOverhead(const RankFacts& rank) {
     answer.insights.push_back(std::move(insight));
   }
   std::vector<Interval> overhead = OverheadInSteps(rank);
-  if (const int64_t lost = rank.PerStep(Length(overhead)); rank.IsWorth(lost, kLeastShare)) {
+  if (const int64_t lost = rank.PerStep(Length(overhead));
+      rank.IsWorth(lost, kLeastShareOfProfilerOverhead)) {
     const auto count = static_cast<int64_t>(overhead.size());
     answer.insights.push_back(
         {.finding = fmt::format("CUPTI, which records for ranktap, holds the program {} for {} {} "

@@ -16,7 +16,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr double kLeastShare = 0.01;  // of the step
+constexpr double kLeastShareOfRecompilation = 0.01;  // of the step
 
 class Compilation {
  public:
@@ -121,7 +121,7 @@ Answer FindRecompilation(const RankFacts& rank) {
   }
   Compilation found(rank);
   const int64_t lost = rank.PerStep(Length(found.moments()));
-  if (!rank.IsWorth(lost, kLeastShare)) return {};
+  if (!rank.IsWorth(lost, kLeastShareOfRecompilation)) return {};
   const auto count = static_cast<int64_t>(found.moments().size());
   const Reason reason = MostFrequentReason(trace);
   const std::string where = reason.place.empty() ? found.Place() : reason.place;

@@ -15,7 +15,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr double kLeastShare = 0.05;  // of the step
+constexpr double kLeastShareOfRooflineRules = 0.05;  // of the step
 // Fused with the operator before it, one no longer reads what that wrote: of a read and a write
 // half is left. Longer chains save more.
 constexpr double kFusedShare = 0.5;
@@ -118,7 +118,7 @@ Answer FindMemoryBoundOperators(const RankFacts& rank) {
     return IsMemoryBound(of) && point.flops == 0 && !judged.IsProduct(point) &&
            point.phase != RooflinePhase::kOptimizer && IsFusible(judged.NameOf(point));
   });
-  if (!work.IsWorth(kLeastShare)) return {};
+  if (!work.IsWorth(kLeastShareOfRooflineRules)) return {};
   return {.insights = {work.AsInsight(
               fmt::format("{} kernels compute no product and are bound by the device's memory, {}; "
                           "most time goes to {}.",
@@ -138,7 +138,7 @@ Answer FindProductsBelowRoof(const RankFacts& rank) {
                100 * of.least_ns < kFarPercent * static_cast<double>(point.computing_ns);
       },
       &saved_ns, &time_ns);
-  if (time_ns <= 0 || !work.IsWorth(kLeastShare)) return {};
+  if (time_ns <= 0 || !work.IsWorth(kLeastShareOfRooflineRules)) return {};
   return {
       .insights = {work.AsInsight(
           fmt::format("{} kernels of products stay below {:.0f} % of their roof, {}; at it they "
@@ -154,7 +154,7 @@ Answer FindUnfusedAttention(const RankFacts& rank) {
   const ChosenWork work = judged.Choose([&](const RooflinePoint& point, const RoofJudgement& of) {
     return IsMemoryBound(of) && IsSoftmax(judged.NameOf(point));
   });
-  if (!work.IsWorth(kLeastShare)) return {};
+  if (!work.IsWorth(kLeastShareOfRooflineRules)) return {};
   return {.insights = {work.AsInsight(
               fmt::format("{} kernels of softmax read and write scores in the device's memory, {}.",
                           work.count(), work.Taking()),

@@ -16,8 +16,8 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr double kLeastShare = 0.05;   // of the step, in products of 64-bit floats
-constexpr double kLeastQueued = 0.02;  // of the step, ready to run without a CPU
+constexpr double kLeastShareOfSettings = 0.05;  // of the step, in products of 64-bit floats
+constexpr double kLeastQueued = 0.02;           // of the step, ready to run without a CPU
 
 constexpr std::string_view kNotTold = "the settings of PyTorch are not recorded";
 
@@ -124,7 +124,7 @@ Answer FindDoubleProducts(const RankFacts& rank) {
   }
   if (count == 0) return {};
   const int64_t lost = ns / static_cast<int64_t>(steps.size());
-  if (!rank.IsWorth(lost, kLeastShare)) return {};
+  if (!rank.IsWorth(lost, kLeastShareOfSettings)) return {};
   Insight insight{
       .finding = fmt::format("Products of 64-bit floats take {} {} ({}).", FormatNs(lost),
                              rank.OfStep(), FormatShare(lost, rank.step_ns())),

@@ -9,9 +9,9 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr double kLeastShare = 0.01;  // of the step, idle afterwards: as the verdict's
+constexpr double kLeastShareOfTensorReads = 0.01;  // of the step, idle afterwards: as the verdict's
 
-Insight About(const RankFacts& rank, WaitsAtPlace place) {
+Insight AboutRead(const RankFacts& rank, WaitsAtPlace place) {
   const int64_t idle = rank.PerStep(place.idle_ns);
   return {.finding = fmt::format(
               "{} reads device memory {} and waits for it, {} each in the mean; afterwards the "
@@ -32,8 +32,8 @@ Answer FindTensorReads(const RankFacts& rank) {
   if (!rank.has_launches()) return CannotTell("no launches are recorded");
   Answer answer;
   for (WaitsAtPlace& place : WaitsByPlace(rank, WaitFor::kRead)) {
-    if (!rank.IsWorth(rank.PerStep(place.idle_ns), kLeastShare)) continue;
-    answer.insights.push_back(About(rank, std::move(place)));
+    if (!rank.IsWorth(rank.PerStep(place.idle_ns), kLeastShareOfTensorReads)) continue;
+    answer.insights.push_back(AboutRead(rank, std::move(place)));
   }
   return answer;
 }

@@ -14,7 +14,7 @@ namespace ranktap::collector {
 namespace {
 
 constexpr double kLeastOfSamples = 0.05;
-constexpr int64_t kLeastSamples = 3;  // one a second
+constexpr int64_t kLeastClockSamples = 3;  // one a second
 
 struct Sample {
   uint64_t reasons = 0;
@@ -93,7 +93,7 @@ Answer FindThrottling(const RankFacts& rank) {
   bool is_told = false;
   for (const auto& [device, of_device] : samples) {
     const Throttled sum = Count(of_device);
-    if (sum.samples < kLeastSamples) continue;
+    if (sum.samples < kLeastClockSamples) continue;
     is_told = true;
     const double share = static_cast<double>(sum.throttled) / static_cast<double>(sum.samples);
     if (share >= kLeastOfSamples) answer.insights.push_back(About(rank, device, sum));

@@ -12,8 +12,8 @@ namespace {
 
 constexpr int64_t kTinyNs = 5'000;  // as long as a launch takes at best
 constexpr double kLeastOfKernels = 0.5;
-constexpr double kLeastPerStep = 20;
-constexpr double kLeastShare = 0.2;  // of the step, with the gaps before them
+constexpr double kLeastKernelsPerStep = 20;
+constexpr double kLeastShareOfTinyKernels = 0.2;  // of the step, with the gaps before them
 
 struct Tiny {
   int64_t kernels = 0, count = 0, busy_ns = 0, gap_ns = 0;
@@ -78,8 +78,8 @@ Answer FindTinyKernels(const RankFacts& rank) {
   const int64_t taken = rank.PerStep(tiny.busy_ns + tiny.gap_ns);
   const bool is_most =
       static_cast<double>(tiny.count) >= kLeastOfKernels * static_cast<double>(tiny.kernels);
-  if (!is_most || rank.TimesPerStep(tiny.count) < kLeastPerStep ||
-      !rank.IsWorth(taken, kLeastShare)) {
+  if (!is_most || rank.TimesPerStep(tiny.count) < kLeastKernelsPerStep ||
+      !rank.IsWorth(taken, kLeastShareOfTinyKernels)) {
     return {};
   }
   const int64_t gaps = rank.PerStep(tiny.gap_ns);

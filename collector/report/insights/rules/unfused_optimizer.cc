@@ -11,7 +11,7 @@ namespace ranktap::collector {
 namespace {
 
 constexpr double kLeastKernels = 50;  // a step; a fused one needs 1 for 30 to 110 tensors
-constexpr double kLeastShare = 0.02;  // of the step, with the gaps between them
+constexpr double kLeastShareOfUnfusedOptimizer = 0.02;  // of the step, with the gaps between them
 
 }  // namespace
 
@@ -42,7 +42,7 @@ Answer FindUnfusedOptimizer(const RankFacts& rank) {
   }
   gap_ns = rank.PerStep(gap_ns);
   const bool is_many = rank.TimesPerStep(work.count()) >= kLeastKernels;
-  if (!is_many || !rank.IsWorth(work.per_step() + gap_ns, kLeastShare)) return {};
+  if (!is_many || !rank.IsWorth(work.per_step() + gap_ns, kLeastShareOfUnfusedOptimizer)) return {};
   return {.insights = {
               {.device = work.Device(),
                .finding = fmt::format(

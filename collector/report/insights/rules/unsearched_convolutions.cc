@@ -15,7 +15,8 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr double kLeastShare = 0.05;  // of the step: a search takes seconds at its start
+constexpr double kLeastShareOfUnsearchedConvolutions =
+    0.05;  // of the step: a search takes seconds at its start
 // A search pays where a shape comes again; each new one is searched anew.
 constexpr size_t kCallsOfAShape = 2;
 
@@ -65,7 +66,7 @@ Answer FindUnsearchedConvolutions(const RankFacts& rank) {
   const Convolutions found(rank);
   if (!found.has_flag) return CannotTell("no convolution's inputs are recorded");
   const bool come_again = found.calls.size() >= kCallsOfAShape * found.shapes.size();
-  if (!found.unsearched.IsWorth(kLeastShare) || !come_again) return {};
+  if (!found.unsearched.IsWorth(kLeastShareOfUnsearchedConvolutions) || !come_again) return {};
   Insight insight = found.unsearched.AsInsight(
       fmt::format("cuDNN guesses the algorithm of {} convolutions of {}, {}.",
                   FormatCount(static_cast<int64_t>(found.calls.size())),

@@ -19,7 +19,7 @@ std::vector<std::string> Texts(const WeightedStacks& stacks) {
   for (const auto& [key, weights] : stacks.stacks()) {
     std::string text;
     for (const uint32_t index : key.frames) {
-      const StackFrame& frame = stacks.frames()[index];
+      const WeightedFrame& frame = stacks.frames()[index];
       text += (text.empty() ? "" : ";") + frame.function;
       if (frame.line != 0) text += fmt::format(":{}", frame.line);
     }

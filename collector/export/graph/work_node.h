@@ -8,7 +8,7 @@
 
 namespace ranktap::collector {
 
-struct GraphNode {
+struct WorkNode {
   enum class Kind : uint8_t { kCompute, kCollective, kSend, kReceive };
   std::string name;
   Kind kind = Kind::kCompute;
