@@ -38,12 +38,46 @@ uint32_t ByTable(const std::byte* data, size_t size, uint32_t crc) {
 }
 
 #if defined(__x86_64__)
-// One instruction has a latency of 3 cycles and a throughput of 1: three interleaved streams would
-// be faster, and need a table to join them. At 8 bytes in 3 cycles this is about 8 GB/s, a
-// hundredth of the cost of encoding the bytes.
+// One instruction has a latency of 3 cycles and a throughput of 1, so that three parts of the bytes
+// are summed beside each other.
+constexpr size_t kPart = 1024;
+
+// The checksum of bytes with kPart zeros behind them is the sum of what each of its bytes becomes.
+constexpr std::array<std::array<uint32_t, 256>, 4> MakeZerosBehind() {
+  std::array<std::array<uint32_t, 256>, 4> behind{};
+  for (uint32_t bit = 0; bit < 32; ++bit) {
+    uint32_t value = uint32_t{1} << bit;
+    for (size_t i = 0; i < kPart; ++i) value = (value >> 8) ^ kTable[value & 0xff];
+    std::array<uint32_t, 256>& of_byte = behind[bit / 8];
+    const uint32_t own = uint32_t{1} << bit % 8;
+    for (uint32_t i = 0; i < 256; ++i) of_byte[i] ^= (i & own) != 0 ? value : 0;
+  }
+  return behind;
+}
+constexpr std::array<std::array<uint32_t, 256>, 4> kZerosBehind = MakeZerosBehind();
+
+uint32_t PutZerosBehind(uint32_t crc) {
+  return kZerosBehind[0][crc & 0xff] ^ kZerosBehind[1][crc >> 8 & 0xff] ^
+         kZerosBehind[2][crc >> 16 & 0xff] ^ kZerosBehind[3][crc >> 24];
+}
+
 __attribute__((target("sse4.2"))) uint32_t ByInstruction(const std::byte* data, size_t size,
                                                          uint32_t crc) {
   uint64_t wide = crc;
+  for (; size >= 3 * kPart; data += 3 * kPart, size -= 3 * kPart) {
+    uint64_t second = 0, third = 0;
+    for (size_t i = 0; i < kPart; i += 8) {
+      uint64_t words[3];
+      for (size_t part = 0; part < 3; ++part) {
+        std::memcpy(&words[part], data + part * kPart + i, sizeof(words[part]));
+      }
+      wide = _mm_crc32_u64(wide, words[0]);
+      second = _mm_crc32_u64(second, words[1]);
+      third = _mm_crc32_u64(third, words[2]);
+    }
+    wide = PutZerosBehind(static_cast<uint32_t>(wide)) ^ second;
+    wide = PutZerosBehind(static_cast<uint32_t>(wide)) ^ third;
+  }
   while (size >= 8) {
     uint64_t word;
     std::memcpy(&word, data, sizeof(word));

@@ -47,12 +47,10 @@ template <typename Column, typename Take>
     }
   };
   uint32_t i = 0;
-  for (; i < count && in != end; ++i) {
-    uint64_t coded;
-    in = ReadVarint(in, end, &coded);
+  for (uint64_t coded[kVarintsAtOnce]; i < count && in != end;) {
+    const size_t some = ReadVarints(&in, end, count - i, coded);
     if (in == nullptr) return false;
-    current = value_of(coded);
-    take(i, current);
+    for (size_t k = 0; k < some; ++k) take(i++, current = value_of(coded[k]));
   }
   if (in != end) return false;
   if (i == count) return true;

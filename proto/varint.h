@@ -62,4 +62,16 @@ inline const std::byte* ReadVarint(const std::byte* in, const std::byte* end, ui
   return nullptr;
 }
 
+// A column's varints are read in pieces of this many bytes, which end at most as many.
+inline constexpr size_t kVarintsAtOnce = 64;
+
+// Reads varints of [*in, end) that follow each other, at least one where there are any, at most
+// `most` and kVarintsAtOnce; returns how many. `*in` becomes the byte after them, or nullptr when
+// one is malformed.
+//
+// Where each of them ends is found for all of a piece at once. A loop that reads one after the
+// other guesses each length, and of the times in a trace every third one is guessed wrong.
+size_t ReadVarints(const std::byte** in, const std::byte* end, size_t most,
+                   uint64_t (&values)[kVarintsAtOnce]);
+
 }  // namespace ranktap::proto

@@ -85,7 +85,7 @@ TEST(ColumnsTest, EveryKindSurvivesEncodingWhateverItsValues) {
   std::mt19937_64 random(20260101);
   ForEachEvent([&]<typename Event>() {
     for (int regime = 0; regime <= 3; ++regime) {
-      for (const size_t count : {1, 2, 3, 100}) {
+      for (const size_t count : {1, 2, 3, 300}) {
         std::vector<Event> events;
         for (size_t i = 0; i < count; ++i) events.push_back(RandomEvent<Event>(random, regime));
 
@@ -198,7 +198,7 @@ TEST(ColumnsTest, ASectionThatClaimsMoreEventsThanItsFrameIsRefused) {
 TEST(ColumnsTest, NoPrefixOfAPayloadIsReadOutOfBounds) {
   std::mt19937_64 random(7);
   std::vector<CopyEvent> events;
-  for (int i = 0; i < 50; ++i) events.push_back(RandomEvent<CopyEvent>(random, 3));
+  for (int i = 0; i < 120; ++i) events.push_back(RandomEvent<CopyEvent>(random, 3));
   const std::string payload = EncodeAll(events);
   for (size_t size = 0; size < payload.size(); ++size) {
     const std::vector<std::byte> prefix = [&] {
@@ -206,10 +206,41 @@ TEST(ColumnsTest, NoPrefixOfAPayloadIsReadOutOfBounds) {
       return std::vector<std::byte>(bytes.begin(), bytes.end());
     }();
     std::vector<CopyEvent> rows;
-    EXPECT_FALSE(DecodeEvents(prefix, 50, [&]<typename Event>(const Section<Event>& section) {
+    EXPECT_FALSE(DecodeEvents(prefix, 120, [&]<typename Event>(const Section<Event>& section) {
       if constexpr (std::is_same_v<Event, CopyEvent>) return DecodeRows(section, &rows);
       return true;
     }));
+  }
+}
+
+TEST(ColumnsTest, ALongColumnGivesTheValuesThatItsVarintsHaveOneByOne) {
+  std::mt19937_64 random(11);
+  for (int turn = 0; turn < 200; ++turn) {
+    std::vector<std::byte> bytes(2000);
+    std::byte* end = bytes.data();
+    std::vector<uint64_t> values;
+    for (int i = 0; i < 200; ++i) {
+      values.push_back(random() >> (turn % 2 == 0 ? random() % 64 : 40 + random() % 24));
+      end = WriteVarint(end, values.back());
+    }
+    bytes.resize(static_cast<size_t>(end - bytes.data()));
+    std::vector<uint64_t> read;
+    EXPECT_TRUE((DecodeColumn<Column<2, Encoding::kValue>>(
+        bytes, 200, [&read](uint32_t, uint64_t value) { read.push_back(value); })));
+    ASSERT_EQ(read, values);
+  }
+}
+
+TEST(ColumnsTest, AVarintThatIsTooLongIsRefusedWhereverItLies) {
+  for (const size_t length : {10u, 11u, 70u}) {
+    for (size_t at = 0; at + length < 200; ++at) {
+      std::vector<std::byte> bytes(200, std::byte{1});
+      std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(at), length - 1, std::byte{0x80});
+      const auto count = static_cast<uint32_t>(200 - length + 1);
+      const bool ok =
+          DecodeColumn<Column<2, Encoding::kValue>>(bytes, count, [](uint32_t, uint64_t) {});
+      EXPECT_EQ(ok, length == 10) << length << " bytes at " << at;
+    }
   }
 }
 

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,6 +27,19 @@ TEST(Crc32cTest, ContinuesAnEarlierChecksum) {
   for (size_t cut = 0; cut <= text.size(); ++cut) {
     const uint32_t head = Crc32c(Bytes(text.substr(0, cut)));
     EXPECT_EQ(Crc32c(Bytes(text.substr(cut)), head), Crc32c(Bytes(text))) << "cut at " << cut;
+  }
+}
+
+TEST(Crc32cTest, OfManyBytesIsThatOfTheirPiecesInTurn) {
+  std::string text;
+  for (uint32_t i = 0; text.size() < 20'000; ++i) text += std::to_string(i * 2654435761u);
+  const std::string_view all = text;
+  for (const size_t size : {3071, 3072, 3073, 6143, 6144, 20'000}) {
+    uint32_t pieces = 0;
+    for (size_t at = 0; at < size; at += 100) {
+      pieces = Crc32c(Bytes(all.substr(at, std::min<size_t>(100, size - at))), pieces);
+    }
+    EXPECT_EQ(Crc32c(Bytes(all.substr(0, size))), pieces) << size;
   }
 }
 
