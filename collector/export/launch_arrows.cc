@@ -15,6 +15,7 @@ LaunchArrows::LaunchArrows(const Trace& trace, const ExportOptions& kept, uint64
   for (size_t t = 0; t < kTables; ++t) {
     const DeviceWork& work = *tables[t];
     arrows_[t].assign(work.size(), kNone);
+    previous_.reserve(previous_.size() + work.size());
     for (size_t i = 0; i < work.size(); ++i) {
       const uint32_t call = work.launch[i];
       if (call == kNone || work.start[i] == kUntimed || !kept.Keeps(work.start[i], work.end[i]) ||

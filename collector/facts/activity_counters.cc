@@ -1,6 +1,7 @@
 #include "collector/facts/activity_counters.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -24,27 +25,36 @@ class Curve {
   Curve(int64_t first, int64_t last) : first_(first), length_(last - first + 1) {}
 
   void Add(const Point& point) {
-    if (last_bucket_ >= 0) return AddToBucket(point);
+    if (is_long_) return AddToBucket(point);
     points_.push_back(point);
     if (points_.size() <= kMostPoints) return;
+    is_long_ = true;
     for (const Point& earlier : std::exchange(points_, {})) AddToBucket(earlier);
   }
   std::vector<Point> Take() { return std::move(points_); }
 
  private:
+  int64_t BucketOf(int64_t time) const {
+    return static_cast<int64_t>(static_cast<double>(time - first_) / static_cast<double>(length_) *
+                                kLongCurve);
+  }
   void AddToBucket(const Point& point) {
-    const auto bucket = static_cast<int64_t>(static_cast<double>(point.time - first_) /
-                                             static_cast<double>(length_) * kLongCurve);
-    if (bucket != last_bucket_) {
-      points_.push_back(point);
-      last_bucket_ = bucket;
-    } else {
+    if (point.time < bucket_end_) {
       points_.back().value = std::max(points_.back().value, point.value);
+      return;
     }
+    const int64_t bucket = BucketOf(point.time);
+    points_.push_back(point);
+    // Looked for once a bucket: a division for each point takes longer than all else about it.
+    bucket_end_ = first_ + static_cast<int64_t>(static_cast<double>(bucket + 1) / kLongCurve *
+                                                static_cast<double>(length_));
+    while (bucket_end_ > point.time && BucketOf(bucket_end_ - 1) > bucket) --bucket_end_;
+    while (BucketOf(bucket_end_) <= bucket) ++bucket_end_;
   }
 
   int64_t first_, length_;
-  int64_t last_bucket_ = -1;  // -1: there are few points, and each is kept
+  bool is_long_ = false;  // false: there are few points, and each is kept
+  int64_t bucket_end_ = std::numeric_limits<int64_t>::min();
   std::vector<Point> points_;
 };
 

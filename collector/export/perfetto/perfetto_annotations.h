@@ -2,6 +2,8 @@
 // fields, ready to be copied into any number of events of any track.
 #pragma once
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <protozero/varint.hpp>
@@ -62,6 +64,10 @@ static_assert(static_cast<int>(Note::kLast) < 128, "an iid is one byte");
 
 std::string_view NameOf(Note note);
 
+// The bytes of a note of a number.
+inline size_t NoteBytes(uint32_t value) {
+  return 5 + (static_cast<size_t>(std::bit_width(value | 1)) + 6) / 7;
+}
 // Appends correlation-like numbers without a branch on the size: `at` has room for 16 bytes.
 inline char* PutNote(char* at, Note note, uint64_t value) {
   at[0] = 0x22;  // TrackEvent.debug_annotations

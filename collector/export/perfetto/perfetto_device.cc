@@ -103,7 +103,7 @@ class DeviceWriter {
     PerfettoTrack* const track = streams_[work.lane[row]]->Open(start + shift_, end + shift_);
     const collector::Lane& lane = trace_.lanes[work.lane[row]];
     char arguments[128];
-    char* last = PutNote(arguments, Note::kCorrelation, work.correlation[row]);
+    char* last = arguments;
     if (work.graph.At(row) != 0) last = PutNote(last, Note::kGraph, work.graph.At(row));
     if (work.graph_node.At(row) != 0) {
       last = PutNote(last, Note::kGraphNode, work.graph_node.At(row));
@@ -125,6 +125,7 @@ class DeviceWriter {
             Own(track, fmt::format("CUDA graph {}", work.graph.At(row)), PerfettoCategory::kKernel);
         event.more_arguments = LaneArguments(lane);
     }
+    event.correlation = work.correlation[row];
     event.arguments = {arguments, static_cast<size_t>(last - arguments)};
     const uint64_t arrow = arrows_.To(table, row);
     if (arrow != 0) event.ending_flows = {&arrow, 1};
@@ -142,15 +143,14 @@ class DeviceWriter {
             .more_arguments = ShapeArguments(trace_.kernels.lane[row], trace_.kernels.shape[row])};
   }
 
-  // The same for every launch of a shape on a lane: made once. Launches of one shape tend to follow
-  // each other on a lane.
+  // The same for every launch of a shape on a lane: made once, and mostly found without a search.
   std::string_view ShapeArguments(uint32_t lane_id, uint32_t shape_id) {
     const uint64_t key = uint64_t{lane_id} << 32 | shape_id;
-    if (last_shape_ != nullptr && last_key_ == key) return *last_shape_;
+    RecentShape& recent = recent_shapes_[(shape_id + lane_id * 61) % recent_shapes_.size()];
+    if (recent.arguments != nullptr && recent.key == key) return *recent.arguments;
     auto [at, is_new] = shapes_.try_emplace(key);
     if (is_new) at->second = EncodeShape(trace_.lanes[lane_id], shape_id);
-    last_key_ = key;
-    last_shape_ = &at->second;
+    recent = {key, &at->second};
     return at->second;
   }
 
@@ -384,8 +384,11 @@ class DeviceWriter {
   std::vector<NestedTracks*> streams_;                             // by lane
   std::map<uint32_t, std::unique_ptr<NestedTracks>> annotations_;  // by lane
   std::map<uint64_t, std::string> shapes_;
-  uint64_t last_key_ = 0;
-  const std::string* last_shape_ = nullptr;
+  struct RecentShape {
+    uint64_t key = 0;
+    const std::string* arguments = nullptr;
+  };
+  std::array<RecentShape, 1024> recent_shapes_{};
   std::map<uint32_t, std::string> copy_names_;
   std::map<std::string, uint32_t> own_names_;
 };

@@ -165,7 +165,7 @@ class HostWriter {
     const uint32_t api = calls.api[i];
     const ApiFunction& function = trace_.dictionary.Api(api);
     char arguments[32];
-    char* last = PutNote(arguments, Note::kCorrelation, calls.correlation[i]);
+    char* last = arguments;
     if (calls.status.At(i) != 0) {
       last = PutNote(last, Note::kStatus, static_cast<uint32_t>(calls.status.At(i)));
     }
@@ -173,6 +173,7 @@ class HostWriter {
                         .category = function.domain == proto::ApiDomain::kDriver
                                         ? PerfettoCategory::kDriver
                                         : PerfettoCategory::kRuntime,
+                        .correlation = calls.correlation[i],
                         .arguments = {arguments, static_cast<size_t>(last - arguments)}};
     if (launches) {
       (state_.options.render_stages ? event.submissions : event.flows) =

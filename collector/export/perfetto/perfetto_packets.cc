@@ -75,7 +75,8 @@ inline char* PutStamp(char* at, PerfettoTrack* track, int64_t time_ns) {
 }
 
 inline char* PutBytes(char* at, std::string_view bytes) {
-  return std::copy(bytes.begin(), bytes.end(), at);
+  if (!bytes.empty()) std::memcpy(at, bytes.data(), bytes.size());
+  return at + bytes.size();
 }
 
 inline char* PutFlows(char* at, perfetto::Tag tag, std::span<const uint64_t> ids) {
@@ -84,6 +85,37 @@ inline char* PutFlows(char* at, perfetto::Tag tag, std::span<const uint64_t> ids
     std::memcpy(at, &id, sizeof(id));
     at += sizeof(id);
   }
+  return at;
+}
+
+// The packet at `start`, its two lengths of kWidth bytes each; returns its end.
+template <size_t kWidth>
+char* PutEvent(char* start, PerfettoTrack* track, int64_t time_ns, int type,
+               const PerfettoEvent& event) {
+  *start = perfetto::kTracePacket << 3 | 2;
+  char* at = PutStamp(start + 1 + kWidth, track, time_ns);
+  *at = packet::kTrackEvent << 3 | 2;
+  char* const inner = at + 1;
+  at = inner + kWidth;
+  *at++ = perfetto::event::kCategories << 3;
+  *at++ = static_cast<char>(event.category);
+  if (event.correlation) at = PutNote(at, Note::kCorrelation, *event.correlation);
+  at = PutBytes(PutBytes(at, event.arguments), event.more_arguments);
+  *at++ = perfetto::event::kType << 3;
+  *at++ = static_cast<char>(type);
+  *at++ = perfetto::event::kName << 3;
+  at = PutVarint(at, event.name);
+  at = PutFlows(at, perfetto::event::kFlows, event.flows);
+  at = PutFlows(at, perfetto::event::kEndingFlows, event.ending_flows);
+  for (const uint64_t id : event.submissions) {  // a message of one id each: they are merged
+    at = PutVarint(at, uint64_t{perfetto::event::kGpuCorrelation} << 3 | 2);
+    char* const length = at++;
+    *at++ = perfetto::event::kSubmissions << 3;
+    at = PutVarint(at, id);
+    *length = static_cast<char>(at - length - 1);
+  }
+  PutWide(inner, kWidth, static_cast<size_t>(at - inner) - kWidth);
+  PutWide(start + 1, kWidth, static_cast<size_t>(at - start) - 1 - kWidth);
   return at;
 }
 
@@ -250,12 +282,9 @@ void PerfettoPackets::WritePacket(std::string_view bytes) {
   used_ += static_cast<size_t>(at - start);
 }
 
-char* PerfettoPackets::Room(size_t bytes) {
-  if (buffer_.size() - used_ < bytes) {
-    Flush();
-    buffer_.resize(std::max({buffer_.size(), kBufferBytes, bytes}));
-  }
-  return buffer_.data() + used_;
+void PerfettoPackets::MakeRoom(size_t bytes) {
+  Flush();
+  buffer_.resize(std::max({buffer_.size(), kBufferBytes, bytes}));
 }
 
 void PerfettoPackets::Flush() {
@@ -265,35 +294,14 @@ void PerfettoPackets::Flush() {
 
 void PerfettoPackets::Write(PerfettoTrack* track, int64_t time_ns, int type,
                             const PerfettoEvent& event) {
-  const size_t most = 80 + event.arguments.size() + event.more_arguments.size() +
+  const size_t note = event.correlation ? NoteBytes(*event.correlation) : 0;
+  const size_t most = 80 + note + event.arguments.size() + event.more_arguments.size() +
                       (event.flows.size() + event.ending_flows.size()) * 10 +
                       event.submissions.size() * 16;
-  const size_t width = most < 1u << 14 ? 2 : 4;
   char* const start = Room(most);
-  *start = perfetto::kTracePacket << 3 | 2;
-  char* at = PutStamp(start + 1 + width, track, time_ns);
-  *at = packet::kTrackEvent << 3 | 2;
-  char* const inner = at + 1;
-  at = inner + width;
-  *at++ = perfetto::event::kCategories << 3;
-  *at++ = static_cast<char>(event.category);
-  at = PutBytes(PutBytes(at, event.arguments), event.more_arguments);
-  *at++ = perfetto::event::kType << 3;
-  *at++ = static_cast<char>(type);
-  *at++ = perfetto::event::kName << 3;
-  at = PutVarint(at, event.name);
-  at = PutFlows(at, perfetto::event::kFlows, event.flows);
-  at = PutFlows(at, perfetto::event::kEndingFlows, event.ending_flows);
-  for (const uint64_t id : event.submissions) {  // a message of one id each: they are merged
-    at = PutVarint(at, uint64_t{perfetto::event::kGpuCorrelation} << 3 | 2);
-    char* const length = at++;
-    *at++ = perfetto::event::kSubmissions << 3;
-    at = PutVarint(at, id);
-    *length = static_cast<char>(at - length - 1);
-  }
-  PutWide(inner, width, static_cast<size_t>(at - inner) - width);
-  PutWide(start + 1, width, static_cast<size_t>(at - start) - 1 - width);
-  used_ += static_cast<size_t>(at - start);
+  char* const end = most < 1u << 14 ? PutEvent<2>(start, track, time_ns, type, event)
+                                    : PutEvent<4>(start, track, time_ns, type, event);
+  used_ += static_cast<size_t>(end - start);
 }
 
 void PerfettoPackets::End(PerfettoTrack* track, int64_t time_ns) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,6 +46,7 @@ struct PerfettoTrack {
 struct PerfettoEvent {
   uint32_t name = 0;  // iid, see Name()
   PerfettoCategory category{};
+  std::optional<uint32_t> correlation = {};                 // the first of the arguments
   std::string_view arguments = {}, more_arguments = {};     // encoded: perfetto_annotations.h
   std::span<const uint64_t> flows = {}, ending_flows = {};  // arrows that leave, that arrive
   std::span<const uint64_t> submissions = {};               // render stages that it launched
@@ -113,7 +115,11 @@ class PerfettoPackets {
   void Write(PerfettoTrack* track, int64_t time_ns, int type, const PerfettoEvent& event);
   template <typename PutValue>
   void WriteCount(PerfettoTrack* track, int64_t time_ns, PutValue put_value);
-  char* Room(size_t bytes);
+  char* Room(size_t bytes) {
+    if (buffer_.size() - used_ < bytes) MakeRoom(bytes);
+    return buffer_.data() + used_;
+  }
+  void MakeRoom(size_t bytes);
 
   OutputFile* file_;
   std::vector<char> buffer_;
