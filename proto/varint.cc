@@ -52,8 +52,8 @@ size_t ReadVarints(const std::byte** in, const std::byte* end, size_t most,
       uint32_t word;
       std::memcpy(&word, at + from, sizeof(word));
       word &= kOwnBits[to - from];
-      values[count++] = (word & 0x7f) | (word >> 1 & 0x3f80) | (word >> 2 & 0x1fc000) |
-                        (word >> 3 & 0xfe00000);
+      values[count++] =
+          (word & 0x7f) | (word >> 1 & 0x3f80) | (word >> 2 & 0x1fc000) | (word >> 3 & 0xfe00000);
     } else if (ReadVarint(at + from, end, &values[count++]) == nullptr) {
       break;
     }

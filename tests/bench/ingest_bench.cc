@@ -1,6 +1,7 @@
 // How many kernel events one collector takes from 64 processes that send as fast as they can: from
 // the first byte to the last ack, files written. The senders replay frames encoded beforehand; the
-// floor is a process that reads the same bytes from the same sockets and throws them away.
+// floor is a process that reads the same bytes from the same sockets and throws them away. Then
+// how much memory it takes where 512 send an eighth of that each, or at least eight frames.
 // Usage: ingest_bench DIRECTORY [EVENTS_PER_RANK [EVENTS_PER_SECOND [PAIRS]]]
 // At EVENTS_PER_SECOND, of all ranks together, it says instead what a load that lasts costs; with
 // PAIRS, what --keep adds to that: so many runs with it and as many without, in turn.
@@ -30,7 +31,7 @@ namespace {
 
 using namespace ranktap::collector;
 
-constexpr int kRanks = 64;
+constexpr int kRanks = 64, kManyRanks = 512;
 constexpr uint32_t kEventsPerFrame = 20'000;
 constexpr uint32_t kNames = 48;
 // Different ones in turn, together longer than a block, so that no block compresses by repeating.
@@ -160,9 +161,10 @@ struct Pipe {
 };
 
 // Ranks that wait for `go` to be closed; `ready` gets a byte of each.
-std::vector<pid_t> StartRanks(const Pipe& ready, const Pipe& go, auto&& prepare, auto&& send) {
+std::vector<pid_t> StartRanks(int ranks, const Pipe& ready, const Pipe& go, auto&& prepare,
+                              auto&& send) {
   std::vector<pid_t> children;
-  for (uint32_t rank = 0; rank < kRanks; ++rank) {
+  for (uint32_t rank = 0; rank < static_cast<uint32_t>(ranks); ++rank) {
     const pid_t child = ::fork();
     if (child == 0) {
       ::close(go.write_end);
@@ -184,8 +186,8 @@ std::vector<pid_t> StartRanks(const Pipe& ready, const Pipe& go, auto&& prepare,
   return children;
 }
 
-void AwaitAll(const Pipe& ready) {
-  for (int i = 0; i < kRanks; ++i) {
+void AwaitAll(int ranks, const Pipe& ready) {
+  for (int i = 0; i < ranks; ++i) {
     char byte;
     if (::read(ready.read_end, &byte, 1) != 1) throw std::runtime_error("a rank did not start");
   }
@@ -245,14 +247,14 @@ pid_t StartCollector(PrivateSocket* socket, const std::string& directory, const 
 }
 
 Measured MeasureCollector(const std::string& directory, uint32_t frames, double pause_ns,
-                          KeepLimits keep = {}) {
+                          KeepLimits keep = {}, int senders = kRanks) {
   PrivateSocket socket = std::move(*PrivateSocket::Create());
   const Pipe stop;
   const pid_t collector = StartCollector(&socket, directory, stop, keep);
   const Pipe ready,
       go;  // after the fork: a copy of their ends in the collector would hold them open
   const auto ranks = StartRanks(
-      ready, go,
+      senders, ready, go,
       [&](uint32_t rank) {
         ::close(stop.write_end);
         auto state = std::make_unique<Rank>(rank);
@@ -260,7 +262,7 @@ Measured MeasureCollector(const std::string& directory, uint32_t frames, double 
         return state;
       },
       [&](Rank& rank) { rank.Replay(frames, pause_ns); });
-  AwaitAll(ready);
+  AwaitAll(senders, ready);
   Measured measured;
   const double start = NowNs();
   ::close(go.write_end);
@@ -295,7 +297,7 @@ double MeasureFloor(size_t frame_bytes, uint32_t frames) {
     }
   }
   const auto ranks = StartRanks(
-      ready, go, [&](uint32_t rank) { return std::make_unique<int>(sockets[rank][1]); },
+      kRanks, ready, go, [&](uint32_t rank) { return std::make_unique<int>(sockets[rank][1]); },
       [&](int socket) {
         const std::string frame(frame_bytes, 'x');
         for (uint32_t i = 0; i < frames; ++i) {
@@ -314,7 +316,7 @@ double MeasureFloor(size_t frame_bytes, uint32_t frames) {
     event.data.fd = pair[0];
     (void)::epoll_ctl(epoll, EPOLL_CTL_ADD, pair[0], &event);
   }
-  AwaitAll(ready);
+  AwaitAll(kRanks, ready);
   std::vector<char> buffer(256 << 10);
   const double start = NowNs();
   ::close(go.write_end);
@@ -451,6 +453,15 @@ void Run(const std::string& directory, uint32_t events_per_rank) {
          .floor_name = "",
          .target = 64,
          .note = "largest of a reading each 5 ms"});
+  const uint32_t fewer = std::max(8u, frames * kRanks / kManyRanks);
+  const Measured many = MeasureCollector(directory + "/many", fewer, 0, {}, kManyRanks);
+  CheckStored(directory + "/many", uint64_t{kManyRanks} * (fewer * kEventsPerFrame + kNames));
+  Print({.name = "collector, anonymous memory with 512 processes",
+         .value = static_cast<double>(many.anonymous_kib) / 1024,
+         .unit = "MiB",
+         .floor_name = "",
+         .target = 128,
+         .note = "the same"});
 }
 
 }  // namespace
