@@ -4,13 +4,20 @@
 #include <tuple>
 
 #include "collector/trace/framework_ranges.h"
+#include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
 namespace {
 
+// By start.
+bool LongerFirst(const RangeInstance& a, const RangeInstance& b) {
+  return std::tie(a.start, b.end) < std::tie(b.start, a.end);
+}
+
 std::vector<RangeInstance> Collect(const Trace& trace) {
   std::vector<RangeInstance> found;
   const Ranges& ranges = trace.ranges;
+  found.reserve(ranges.size());
   for (size_t i = 0; i < ranges.size(); ++i) {
     const bool unfinished = ranges.unfinished.At(i) != 0;
     // After the last optimizer's step comes no step: that range is open until the program ends.
@@ -23,6 +30,8 @@ std::vector<RangeInstance> Collect(const Trace& trace) {
                      .unfinished = unfinished,
                      .nests = static_cast<RangeKind>(ranges.kind[i]) == RangeKind::kPushPop});
   }
+  MergeRows(&found, 0, LongerFirst);
+  const size_t annotations = found.size();
   const Operators& ops = trace.operators;
   for (size_t i = 0; i < ops.size(); ++i) {
     if (static_cast<OperatorKind>(ops.kind[i]) != OperatorKind::kAnnotation) continue;
@@ -32,9 +41,7 @@ std::vector<RangeInstance> Collect(const Trace& trace) {
                      .domain = kAnnotationDomain,
                      .writer = ops.writer[i]});
   }
-  std::stable_sort(found.begin(), found.end(), [](const RangeInstance& a, const RangeInstance& b) {
-    return std::tie(a.start, b.end) < std::tie(b.start, a.end);
-  });
+  MergeRows(&found, annotations, LongerFirst);
   return found;
 }
 

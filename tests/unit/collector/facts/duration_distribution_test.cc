@@ -3,6 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
 namespace ranktap::collector {
 namespace {
 
@@ -26,6 +32,46 @@ TEST(DurationDistributionTest, OfNoneAndOfOneThereIsNoDeviation) {
   times.Add(7);
   EXPECT_EQ(times.p95_ns(), 7);
   EXPECT_EQ(times.stddev_ns(), 0);
+}
+
+// Some alike, some longer than 4 s, and one below 0.
+std::vector<int64_t> ManyDurations() {
+  std::mt19937_64 random(7);
+  std::vector<int64_t> durations;
+  for (int i = 0; i < 100'000; ++i) {
+    const int64_t ns = static_cast<int64_t>(random() % 10) * 1000;
+    durations.push_back(i % 3 == 0 ? ns : static_cast<int64_t>(random() >> (20 + random() % 40)));
+  }
+  durations[77] = -5;
+  return durations;
+}
+
+TEST(DurationDistributionTest, OfManyTheQuantilesAreThoseOfTheSortedList) {
+  std::vector<int64_t> durations = ManyDurations();
+  DurationDistribution times, short_times;
+  std::vector<int64_t> short_durations;
+  for (const int64_t ns : durations) {
+    times.Add(ns);
+    if (ns < 0 || ns > UINT32_MAX) continue;
+    short_times.Add(ns);
+    short_durations.push_back(ns);
+  }
+  const auto expect = [](const DurationDistribution& distribution, std::vector<int64_t> sorted) {
+    std::ranges::sort(sorted);
+    for (const double q : {0.0, 0.3, 0.5, 0.95, 0.99, 1.0}) {
+      const double place = q * static_cast<double>(sorted.size() - 1);
+      const auto below = static_cast<size_t>(place);
+      const size_t above = std::min(below + 1, sorted.size() - 1);
+      const double between =
+          (place - std::floor(place)) * static_cast<double>(sorted[above] - sorted[below]);
+      EXPECT_EQ(distribution.QuantileNs(q), static_cast<double>(sorted[below]) + between);
+    }
+  };
+  expect(times, durations);
+  expect(short_times, short_durations);
+  short_times.Add(times);
+  short_durations.insert(short_durations.end(), durations.begin(), durations.end());
+  expect(short_times, short_durations);
 }
 
 }  // namespace
