@@ -89,6 +89,12 @@ Calls CallsOf(const Run& run, uint32_t t) {
   // By device, stream, kernel and the operator that says what it is.
   std::map<std::tuple<uint32_t, uint32_t, uint32_t, std::string_view>, uint32_t> undescribed;
   std::unordered_map<const Collective*, uint32_t> by_description;
+  size_t count = 0;
+  for (const StreamWork& stream : WorkOfStreams(trace)) {
+    count += stream.Of(WorkKind::kCommunication).pieces;
+  }
+  if (count == 0) return calls;
+  calls.list.reserve(count);
   const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
   for (uint32_t work = 0; work < spans.size(); ++work) {
     const DeviceSpan& span = spans[work];
@@ -117,6 +123,7 @@ class Matcher {
     std::vector<uint32_t> numbers;  // of the keys, by identity
     for (const Identity& identity : calls.identities) numbers.push_back(Number(identity.key));
     std::vector<uint64_t> counts(keys_.size());  // by key
+    list_.reserve(std::max(list_.capacity(), calls.list.size()));
     for (const Call& call : calls.list) {
       const Identity& identity = calls.identities[call.identity];
       const uint32_t key = numbers[call.identity];

@@ -1,6 +1,7 @@
 #include "collector/facts/device_steps.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "collector/facts/backlog.h"
@@ -17,28 +18,33 @@ constexpr double kSideStream = 0.1;  // of its device's compute, and less
 // collectives and side streams run ahead of a step, or after it. All work where nothing computes.
 class MainWork {
  public:
-  explicit MainWork(const std::vector<DeviceSpan>& spans) {
-    for (const DeviceSpan& span : spans) {
-      if (span.kind != WorkKind::kCompute) continue;
-      const uint32_t stream = streams_.Of(span);
-      if (stream == compute_.size()) compute_.push_back(0);
-      compute_[stream] += span.end - span.start;
-    }
+  explicit MainWork(const Trace& trace) {
     std::unordered_map<uint32_t, int64_t> of_device;
-    for (uint32_t i = 0; i < streams_.size(); ++i) of_device[streams_[i].first] += compute_[i];
-    for (uint32_t i = 0; i < streams_.size(); ++i) {
-      is_main_.push_back(static_cast<double>(compute_[i]) >
-                         kSideStream * static_cast<double>(of_device[streams_[i].first]));
+    for (const StreamWork& stream : WorkOfStreams(trace)) {
+      of_device[stream.device] += stream.Of(WorkKind::kCompute).ns;
+      any_computes_ |= stream.Of(WorkKind::kCompute).pieces > 0;
+    }
+    for (const StreamWork& stream : WorkOfStreams(trace)) {
+      const auto compute = static_cast<double>(stream.Of(WorkKind::kCompute).ns);
+      const auto all = static_cast<double>(of_device[stream.device]);
+      if (compute > kSideStream * all) main_.emplace(stream.device, stream.stream);
     }
   }
   bool Holds(const DeviceSpan& span) {
-    return compute_.empty() || (span.kind == WorkKind::kCompute && is_main_[streams_.Of(span)]);
+    if (!any_computes_) return true;
+    if (span.kind != WorkKind::kCompute) return false;
+    const uint32_t number = streams_.Of(span);
+    if (number == is_main_.size()) {
+      is_main_.push_back(main_.contains({span.device, span.stream}));
+    }
+    return is_main_[number];
   }
 
  private:
+  bool any_computes_ = false;
+  std::set<StreamNumbers::Stream> main_;
   StreamNumbers streams_;
-  std::vector<int64_t> compute_;  // by stream, of those that compute
-  std::vector<bool> is_main_;
+  std::vector<bool> is_main_;  // by number
 };
 
 // The work that one step launched.
@@ -55,7 +61,7 @@ struct StepWork {
 
 StepWork WorkOfSteps(const Trace& trace, const StepList& steps) {
   const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
-  MainWork main(spans);
+  MainWork main(trace);
   const Backlog& backlog = BacklogOf(trace);
   StepWork work{.steps = std::vector<Work>(steps.list.size())};
   StepFinder finder(trace, steps);

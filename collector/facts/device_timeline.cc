@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "collector/facts/communication_kernels.h"
 #include "collector/facts/numbers/interval_set.h"
@@ -73,28 +76,38 @@ class LaunchedByCommunication {
   std::vector<int8_t> known_;  // by name
 };
 
-void AddKernels(const Trace& trace, bool as_hta, std::vector<DeviceSpan>* spans) {
-  LaunchedByCommunication launched(trace);
-  const size_t first = spans->size();
-  AddWork(trace, trace.kernels, Table::kKernel, WorkKind::kCompute, spans);
-  std::vector<int8_t> kinds(trace.dictionary.strings() + 1, -1);  // by name
-  for (size_t i = first; i < spans->size(); ++i) {
-    DeviceSpan& span = (*spans)[i];
-    span.name = trace.kernels.name[span.row];
-    int8_t& kind = kinds[std::min<size_t>(span.name, kinds.size() - 1)];
-    if (kind < 0) {
-      const std::string name = ReadableKernelName(trace.dictionary.String(span.name));
-      kind = static_cast<int8_t>(as_hta                        ? HtaKind(name)
-                                 : IsCommunicationKernel(name) ? WorkKind::kCommunication
-                                 : name.starts_with("dma")     ? WorkKind::kMemory
-                                                               : WorkKind::kCompute);
+// The kinds of kernels: by their records, their names and the operators that launched them.
+class KindsOfKernels {
+ public:
+  KindsOfKernels(const Trace& trace, bool as_hta)
+      : trace_(trace),
+        as_hta_(as_hta),
+        launched_(trace),
+        by_name_(trace.dictionary.strings() + 1, -1) {}
+  WorkKind Of(uint32_t kernel) {
+    if (!as_hta_ && (trace_.kernels.collective.At(kernel) != 0 || launched_.At(kernel))) {
+      return WorkKind::kCommunication;
     }
-    span.kind = static_cast<WorkKind>(kind);
-    if (!as_hta && (trace.kernels.collective.At(span.row) != 0 || launched.At(span.row))) {
-      span.kind = WorkKind::kCommunication;
-    }
+    const uint32_t name = trace_.kernels.name[kernel];
+    int8_t& kind = by_name_[std::min<size_t>(name, by_name_.size() - 1)];
+    if (kind < 0) kind = static_cast<int8_t>(Named(name));
+    return static_cast<WorkKind>(kind);
   }
-}
+
+ private:
+  WorkKind Named(uint32_t id) const {
+    const std::string name = ReadableKernelName(trace_.dictionary.String(id));
+    return as_hta_                       ? HtaKind(name)
+           : IsCommunicationKernel(name) ? WorkKind::kCommunication
+           : name.starts_with("dma")     ? WorkKind::kMemory
+                                         : WorkKind::kCompute;
+  }
+
+  const Trace& trace_;
+  const bool as_hta_;
+  LaunchedByCommunication launched_;
+  std::vector<int8_t> by_name_;
+};
 
 // As Merged() of interval_set.h; `spans` are sorted already.
 template <typename Where>
@@ -110,18 +123,17 @@ std::vector<Interval> MergedWhere(const std::vector<DeviceSpan>& spans, Where&& 
 
 bool Before(const DeviceSpan& a, const DeviceSpan& b) { return a.start < b.start; }
 
+// Equals by table, and by row.
 void SortByStart(std::vector<DeviceSpan>* spans) {
-  if (!std::is_sorted(spans->begin(), spans->end(), Before)) {
-    std::stable_sort(spans->begin(), spans->end(), Before);
-  }
+  if (std::is_sorted(spans->begin(), spans->end(), Before)) return;
+  std::sort(spans->begin(), spans->end(), [](const DeviceSpan& a, const DeviceSpan& b) {
+    return std::tie(a.start, a.table, a.row) < std::tie(b.start, b.table, b.row);
+  });
 }
 
-std::vector<DeviceSpan> MakeTimeline(const Trace& trace) {
+// Copies, memsets and whole graphs, by start.
+std::vector<DeviceSpan> WorkBesideKernels(const Trace& trace) {
   std::vector<DeviceSpan> spans;
-  spans.reserve(trace.kernels.size() + trace.copies.size() + trace.memsets.size() +
-                trace.graph_launches.size());
-  AddKernels(trace, false, &spans);
-  SortByStart(&spans);
   const auto add = [&](const DeviceWork& work, Table table, WorkKind kind) {
     const size_t first = spans.size();
     AddWork(trace, work, table, kind, &spans);
@@ -131,6 +143,92 @@ std::vector<DeviceSpan> MakeTimeline(const Trace& trace) {
   add(trace.memsets, Table::kMemset, WorkKind::kMemory);
   add(trace.graph_launches, Table::kGraphLaunch, WorkKind::kCompute);
   return spans;
+}
+
+// What ran on each lane.
+using LaneWork = std::vector<std::array<StreamWork::OfKind, 4>>;
+
+void Count(const DeviceSpan& span, std::array<StreamWork::OfKind, 4>* lane) {
+  StreamWork::OfKind& of = (*lane)[static_cast<size_t>(span.kind)];
+  ++of.pieces;
+  of.ns += span.end - span.start;
+}
+
+// Adds the kernels, and among them the other work, which is by start.
+void AddKernels(const Trace& trace, bool as_hta, const std::vector<DeviceSpan>& others,
+                std::vector<DeviceSpan>* spans, LaneWork* lanes) {
+  PagesAhead pages;
+  std::array<DeviceSpan, 256> some;
+  size_t count = 0;
+  const auto write = [&] {
+    pages.Prepare(spans->data(), spans->size() * sizeof(DeviceSpan),
+                  spans->capacity() * sizeof(DeviceSpan));
+    spans->insert(spans->end(), some.begin(), some.begin() + std::exchange(count, 0));
+  };
+  KindsOfKernels kinds(trace, as_hta);
+  const Kernels& kernels = trace.kernels;
+  auto other = others.begin();
+  for (uint32_t i = 0; i < kernels.size(); ++i) {
+    const int64_t start = kernels.start[i];
+    if (start == kUntimed) continue;
+    if (other != others.end() && other->start < start) {
+      write();
+      for (; other != others.end() && other->start < start; ++other) spans->push_back(*other);
+    }
+    if (count == some.size()) write();
+    const Lane& lane = trace.lanes[kernels.lane[i]];
+    DeviceSpan& span = some[count++];
+    span = {start, kernels.end[i],    lane.device,    lane.stream, kernels.name[i],
+            i,     kernels.launch[i], Table::kKernel, kinds.Of(i)};
+    Count(span, &(*lanes)[kernels.lane[i]]);
+  }
+  write();
+  spans->insert(spans->end(), other, others.end());
+}
+
+struct Timeline {
+  std::vector<DeviceSpan> spans;
+  std::vector<StreamWork> streams;
+};
+
+// Contexts share the numbers of streams.
+std::vector<StreamWork> JoinLanes(const Trace& trace, const LaneWork& lanes,
+                                  const std::vector<DeviceSpan>& others) {
+  std::map<std::pair<uint32_t, uint32_t>, StreamWork> streams;
+  const auto of = [&streams](uint32_t device, uint32_t stream) -> StreamWork& {
+    StreamWork& work = streams[{device, stream}];
+    work.device = device;
+    work.stream = stream;
+    return work;
+  };
+  for (size_t lane = 0; lane < lanes.size(); ++lane) {
+    StreamWork& work = of(trace.lanes[lane].device, trace.lanes[lane].stream);
+    for (size_t kind = 0; kind < work.kinds.size(); ++kind) {
+      work.kinds[kind].pieces += lanes[lane][kind].pieces;
+      work.kinds[kind].ns += lanes[lane][kind].ns;
+    }
+  }
+  for (const DeviceSpan& span : others) Count(span, &of(span.device, span.stream).kinds);
+  std::vector<StreamWork> list;
+  for (const auto& [stream, work] : streams) {
+    if (work.pieces() > 0) list.push_back(work);
+  }
+  return list;
+}
+
+Timeline MakeTimeline(const Trace& trace) {
+  const std::vector<DeviceSpan> others = WorkBesideKernels(trace);
+  Timeline timeline;
+  timeline.spans.reserve(trace.kernels.size() + others.size());
+  LaneWork lanes(trace.lanes.size());
+  AddKernels(trace, false, others, &timeline.spans, &lanes);
+  if (!std::ranges::is_sorted(trace.kernels.start)) SortByStart(&timeline.spans);
+  timeline.streams = JoinLanes(trace, lanes, others);
+  return timeline;
+}
+
+const Timeline& TimelineOf(const Trace& trace) {
+  return trace.memo.Get<Timeline>([&trace] { return MakeTimeline(trace); });
 }
 
 // Triton's launches are operators that name the stream; HTA takes them for GPU work.
@@ -189,7 +287,8 @@ namespace {
 
 std::vector<DeviceSpan> MakeHtaTimeline(const Trace& trace) {
   std::vector<DeviceSpan> spans;
-  AddKernels(trace, true, &spans);
+  LaneWork lanes(trace.lanes.size());
+  AddKernels(trace, true, {}, &spans, &lanes);
   AddWork(trace, trace.copies, Table::kCopy, WorkKind::kMemory, &spans);
   AddWork(trace, trace.memsets, Table::kMemset, WorkKind::kMemory, &spans);
   AddHtaExtras(trace, &spans);
@@ -215,10 +314,11 @@ std::vector<DeviceSpan> MakeHtaTimeline(const Trace& trace) {
 }  // namespace
 
 const std::vector<DeviceSpan>& DeviceTimeline(const Trace& trace) {
-  struct Timeline {
-    std::vector<DeviceSpan> spans;
-  };
-  return trace.memo.Get<Timeline>([&trace] { return Timeline{MakeTimeline(trace)}; }).spans;
+  return TimelineOf(trace).spans;
+}
+
+const std::vector<StreamWork>& WorkOfStreams(const Trace& trace) {
+  return TimelineOf(trace).streams;
 }
 
 const std::vector<DeviceSpan>& HtaDeviceTimeline(const Trace& trace) {

@@ -1,6 +1,8 @@
 // Everything that occupied a rank's devices, in one list: what the analyses of GPU time begin with.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -29,6 +31,24 @@ struct DeviceSpan {
 // is left out. A kernel's record, its name and the operator that launched it say its kind
 // (communication_kernels.h). Worked out once and kept in the trace's memo.
 const std::vector<DeviceSpan>& DeviceTimeline(const Trace& trace);
+
+// What ran on one stream.
+struct StreamWork {
+  uint32_t device = 0, stream = 0;
+  struct OfKind {
+    size_t pieces = 0;
+    int64_t ns = 0;  // added up
+  };
+  std::array<OfKind, 4> kinds;  // by WorkKind
+  const OfKind& Of(WorkKind kind) const { return kinds[static_cast<size_t>(kind)]; }
+  size_t pieces() const {
+    size_t all = 0;
+    for (const OfKind& kind : kinds) all += kind.pieces;
+    return all;
+  }
+};
+// Of all streams, by device and stream; counted while the timeline is made.
+const std::vector<StreamWork>& WorkOfStreams(const Trace& trace);
 
 // The same as Holistic Trace Analysis 0.6.1 selects and classifies it (docs/commands/report.md): by
 // name patterns, with synchronisation records and operators that name a stream, and without what

@@ -51,8 +51,8 @@ bool Communicates(const Run& run) {
 
 size_t CommunicatingDevices(const Trace& trace) {
   std::set<uint32_t> devices;
-  for (const DeviceSpan& span : DeviceTimeline(trace)) {
-    if (span.kind == WorkKind::kCommunication) devices.insert(span.device);
+  for (const StreamWork& stream : WorkOfStreams(trace)) {
+    if (stream.Of(WorkKind::kCommunication).pieces > 0) devices.insert(stream.device);
   }
   return devices.size();
 }

@@ -1,14 +1,15 @@
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/numbers/describe.h"
 #include "collector/facts/numbers/duration_distribution.h"
-#include "collector/facts/numbers/interval_set.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
 #include "collector/report/duration_columns.h"
@@ -31,30 +32,75 @@ struct CopyRow {
   double told_bytes = 0;
 };
 
-void Add(const Trace& trace, std::map<std::string, CopyRow>* by_name) {
-  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
-  const std::vector<Interval> compute = MergedIntervals(spans, WorkKind::kCompute);
-  for (const DeviceSpan& span : spans) {
-    const bool is_copy = span.table == DeviceSpan::Table::kCopy;
-    if (!is_copy && span.table != DeviceSpan::Table::kMemset) continue;
-    CopyRow& row = (*by_name)[NameOf(trace, span)];
-    const auto bytes = static_cast<int64_t>(BytesMoved(trace, span));
-    row.time.Add(span.end - span.start);
-    row.bytes += bytes;
-    const bool unknown = (is_copy ? trace.copies.bytes_unknown.At(span.row)
-                                  : trace.memsets.bytes_unknown.At(span.row)) != 0;
-    row.bytes_unknown |= unknown;
-    const double gbps = is_copy ? trace.copies.reported_bandwidth.At(span.row)
-                                : trace.memsets.reported_bandwidth.At(span.row);
-    if (unknown && gbps <= 0) row.told_bytes = -1;
-    if (row.told_bytes >= 0) {
-      row.told_bytes +=
-          unknown ? gbps * static_cast<double>(span.end - span.start) : static_cast<double>(bytes);
-    }
-    row.sizes.push_back(static_cast<double>(bytes));
-    row.alone_ns += span.end - span.start - Length(Within(compute, span.start, span.end));
-    if (span.launch != kNone) {
-      row.host_ns += trace.api_calls.end[span.launch] - trace.api_calls.start[span.launch];
+using RowsByName = std::map<std::string, CopyRow>;
+
+// Names are made once for all copies of one kind.
+class RowsByKind {
+ public:
+  RowsByKind(const Trace& trace, RowsByName* by_name) : trace_(trace), by_name_(*by_name) {}
+  CopyRow* Of(const DeviceSpan& span) {
+    const std::tuple<uint32_t, uint32_t, uint32_t> kind =
+        span.table == DeviceSpan::Table::kCopy
+            ? std::tuple(uint32_t{trace_.copies.copy_kind[span.row]},
+                         uint32_t{trace_.copies.src_kind[span.row]},
+                         uint32_t{trace_.copies.dst_kind[span.row]})
+            : std::tuple(kNone, uint32_t{trace_.memsets.memory_kind[span.row]}, 0u);
+    CopyRow*& row = rows_[kind];
+    if (row == nullptr) row = &by_name_[NameOf(trace_, span)];
+    return row;
+  }
+
+ private:
+  const Trace& trace_;
+  RowsByName& by_name_;
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, CopyRow*> rows_;
+};
+
+void AddCopy(const Trace& trace, const DeviceSpan& span, CopyRow* row) {
+  const bool is_copy = span.table == DeviceSpan::Table::kCopy;
+  const auto bytes = static_cast<int64_t>(BytesMoved(trace, span));
+  row->time.Add(span.end - span.start);
+  row->bytes += bytes;
+  const bool unknown = (is_copy ? trace.copies.bytes_unknown.At(span.row)
+                                : trace.memsets.bytes_unknown.At(span.row)) != 0;
+  row->bytes_unknown |= unknown;
+  const double gbps = is_copy ? trace.copies.reported_bandwidth.At(span.row)
+                              : trace.memsets.reported_bandwidth.At(span.row);
+  if (unknown && gbps <= 0) row->told_bytes = -1;
+  if (row->told_bytes >= 0) {
+    row->told_bytes +=
+        unknown ? gbps * static_cast<double>(span.end - span.start) : static_cast<double>(bytes);
+  }
+  row->sizes.push_back(static_cast<double>(bytes));
+  if (span.launch != kNone) {
+    row->host_ns += trace.api_calls.end[span.launch] - trace.api_calls.start[span.launch];
+  }
+}
+
+// A copy that has not ended, as far as the work was walked by its starts.
+struct OpenCopy {
+  int64_t end = 0;
+  CopyRow* row = nullptr;
+};
+
+void Add(const Trace& trace, RowsByName* by_name) {
+  RowsByKind rows(trace, by_name);
+  int64_t computes = INT64_MIN;  // until when
+  std::vector<OpenCopy> open;
+  for (const DeviceSpan& span : DeviceTimeline(trace)) {
+    if (span.table == DeviceSpan::Table::kCopy || span.table == DeviceSpan::Table::kMemset) {
+      CopyRow* const row = rows.Of(span);
+      AddCopy(trace, span, row);
+      row->alone_ns += std::max(span.end - std::max(span.start, computes), int64_t{0});
+      open.push_back({span.end, row});
+    } else if (span.kind == WorkKind::kCompute) {
+      const int64_t from = std::max(span.start, computes);
+      if (span.end <= from) continue;
+      std::erase_if(open, [&span](const OpenCopy& copy) { return copy.end <= span.start; });
+      for (const OpenCopy& copy : open) {
+        if (copy.end > from) copy.row->alone_ns -= std::min(span.end, copy.end) - from;
+      }
+      computes = span.end;
     }
   }
 }
@@ -114,7 +160,7 @@ const ColumnsOf<CopyRow> kCopyColumns = JoinedColumns<CopyRow>(
 }  // namespace
 
 Table TabulateCopies(const Run& run, const ReportOptions&) {
-  std::map<std::string, CopyRow> by_name;
+  RowsByName by_name;
   for (const Trace& trace : run.traces) Add(trace, &by_name);
   int64_t all_ns = 0;
   for (const auto& [name, row] : by_name) all_ns += row.time.total_ns;

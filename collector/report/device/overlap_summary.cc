@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
-#include "collector/facts/device_timeline.h"
-#include "collector/facts/numbers/interval_set.h"
+#include "collector/facts/kinds_at_once.h"
 #include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
@@ -17,11 +16,8 @@ struct Overlap {
   int64_t communication_ns, overlapped_ns;
 };
 
-Overlap Measure(const Trace& trace, const std::vector<DeviceSpan>& spans) {
-  const std::vector<Interval> comm = MergedIntervals(spans, WorkKind::kCommunication);
-  const std::vector<Interval> compute = MergedIntervals(spans, WorkKind::kCompute);
-  return {&trace, Length(comm), Length(Intersection(comm, compute))};
-}
+constexpr KindSet kCommunicates = SetOf(WorkKind::kCommunication);
+constexpr KindSet kOverlaps = kCommunicates | SetOf(WorkKind::kCompute);
 
 const ColumnsOf<Overlap> kOverlapColumns = {
     {"rank", Unit::kCount, kRankMeaning, [](const Overlap& row) { return RankCell(*row.trace); }},
@@ -45,8 +41,9 @@ Table TabulateOverlap(const Run& run, const ReportOptions& options) {
       unknown.push_back(fmt::format("{}: {}", RankName(trace), WhyNoWork(trace)));
       continue;
     }
-    rows.push_back(
-        Measure(trace, options.hta_compat ? HtaDeviceTimeline(trace) : DeviceTimeline(trace)));
+    const KindsAtOnce kinds =
+        options.hta_compat ? KindsAtOnceOf(HtaDeviceTimeline(trace)) : KindsAtOnceOf(trace);
+    rows.push_back({&trace, kinds.With(kCommunicates), kinds.With(kOverlaps)});
   }
   Table table = TableOf("Communication behind computation, by rank", kOverlapColumns, rows);
   table.notes = std::move(unknown);

@@ -1,9 +1,11 @@
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/numbers/describe.h"
+#include "collector/facts/stream_numbers.h"
 #include "collector/report/cells.h"
 #include "collector/report/description_columns.h"
 #include "collector/report/reports.h"
@@ -23,48 +25,112 @@ bool IsHtaEnqueue(std::string_view api) {
   return false;
 }
 
-// One stream's work: when each piece of work was launched, and when it began.
+// One stream's work: when each piece of work was launched, and when it began. By time, once sorted.
 struct Waiting {
   std::vector<int64_t> launched, began;
+
+  void Sort() {
+    // Sorted already where one thread launches in order.
+    for (std::vector<int64_t>* const times : {&launched, &began}) {
+      if (!std::is_sorted(times->begin(), times->end())) std::sort(times->begin(), times->end());
+    }
+  }
 };
 
-struct StreamQueue {
-  std::vector<double> lengths;
+struct QueueTimes {
   int64_t full_ns = 0, span_ns = 0;
 };
 
-StreamQueue Follow(Waiting waiting) {
-  // Sorted already where one thread launches in order.
-  for (std::vector<int64_t>* const times : {&waiting.launched, &waiting.began}) {
-    if (!std::is_sorted(times->begin(), times->end())) std::sort(times->begin(), times->end());
-  }
-  StreamQueue queue;
-  queue.lengths.reserve(2 * waiting.launched.size());
-  const size_t count = waiting.launched.size();
-  const int64_t first = std::min(waiting.launched[0], waiting.began[0]);
+// Calls visit(length) after each launch and each begin, by time.
+template <typename Visit>
+QueueTimes Follow(const Waiting& waiting, Visit&& visit) {
+  const std::vector<int64_t>& launches = waiting.launched;
+  const std::vector<int64_t>& begins = waiting.began;
+  const size_t count = launches.size();
+  const int64_t first = std::min(launches[0], begins[0]);
+  QueueTimes times;
   int64_t length = 0, since = first;
-  for (size_t launched = 0, began = 0; began < count;) {
-    // At equal times launches come first: a queue is never shorter than empty.
-    const bool is_launch = launched < count && waiting.launched[launched] <= waiting.began[began];
-    const int64_t time = is_launch ? waiting.launched[launched++] : waiting.began[began++];
-    if (length >= kFull) queue.full_ns += time - since;
-    length += is_launch ? 1 : -1;
+  const auto change = [&](int64_t time, int64_t by) {
+    times.full_ns += length >= kFull ? time - since : 0;
     since = time;
-    queue.lengths.push_back(static_cast<double>(length));
-    // HTA's selection may let work begin before its launch: the launches behind the last begin.
-    if (began == count) {
-      for (; launched < count; ++launched) {
-        if (length >= kFull) queue.full_ns += waiting.launched[launched] - since;
-        since = waiting.launched[launched];
-        queue.lengths.push_back(static_cast<double>(++length));
-      }
-    }
+    length += by;
+    visit(length);
+  };
+  size_t launched = 0, began = 0;
+  while (launched < count && began < count) {
+    // At equal times launches come first: a queue is never shorter than empty.
+    const bool is_launch = launches[launched] <= begins[began];
+    const int64_t time = is_launch ? launches[launched] : begins[began];
+    launched += is_launch ? 1 : 0;
+    began += is_launch ? 0 : 1;
+    change(time, is_launch ? 1 : -1);
   }
-  queue.span_ns = since - first;
-  return queue;
+  while (began < count) change(begins[began++], -1);
+  // HTA's selection may let work begin before its launch: the launches behind the last begin.
+  while (launched < count) change(launches[launched++], 1);
+  times.span_ns = since - first;
+  return times;
 }
 
-using QueueStreams = std::map<std::pair<uint32_t, uint32_t>, Waiting>;
+// How often a queue had each length; in HTA's selection it may be below 0.
+class LengthCounts {
+ public:
+  void Add(int64_t length) {
+    std::vector<uint32_t>& counts = length < 0 ? below_ : counts_;
+    const auto at = static_cast<size_t>(length < 0 ? -length : length);
+    if (at >= counts.size()) counts.resize(2 * at + 1);
+    ++counts[at];
+  }
+  // Visits the lengths in their order.
+  template <typename Visit>
+  void ForEach(Visit&& visit) const {
+    for (size_t at = below_.size(); at-- > 0;) {
+      if (below_[at] > 0) visit(-static_cast<int64_t>(at), below_[at]);
+    }
+    for (size_t at = 0; at < counts_.size(); ++at) {
+      if (counts_[at] > 0) visit(static_cast<int64_t>(at), counts_[at]);
+    }
+  }
+
+ private:
+  std::vector<uint32_t> counts_, below_;
+};
+
+// As Describe() does of the single lengths, of which there are twice as many as launches: they are
+// followed again instead of kept.
+Description DescribeLengths(const Waiting& waiting, const LengthCounts& counts) {
+  Description of;
+  double sum = 0;
+  std::vector<std::pair<size_t, double>> ends;  // of each length: how many are no longer
+  counts.ForEach([&](int64_t length, uint32_t times) {
+    of.count += times;
+    sum += static_cast<double>(length * int64_t{times});
+    ends.emplace_back(of.count, static_cast<double>(length));
+  });
+  of.mean = sum / static_cast<double>(of.count);
+  double squares = 0;
+  Follow(waiting, [&](int64_t length) {
+    const double from_mean = static_cast<double>(length) - of.mean;
+    squares += from_mean * from_mean;
+  });
+  of.deviation = std::sqrt(squares / static_cast<double>(of.count - 1));
+  of.min = ends.front().second;
+  of.max = ends.back().second;
+  const auto quantile = [&](double q) {
+    const double at = q * static_cast<double>(of.count - 1);
+    const auto rank = static_cast<size_t>(at);
+    const auto holds = [](size_t r, const auto& end) { return r < end.first; };
+    const auto low = std::upper_bound(ends.begin(), ends.end(), rank, holds);
+    const auto high = std::upper_bound(low, ends.end(), std::min(rank + 1, of.count - 1), holds);
+    return low->second + (high->second - low->second) * (at - static_cast<double>(rank));
+  };
+  of.quarter = quantile(0.25);
+  of.median = quantile(0.5);
+  of.three_quarters = quantile(0.75);
+  return of;
+}
+
+using QueueStreams = std::map<StreamNumbers::Stream, Waiting>;  // by device and stream
 
 QueueStreams CollectChanges(const Trace& trace, bool as_hta) {
   std::vector<bool> counts(trace.dictionary.apis() + 1, !as_hta);
@@ -72,16 +138,23 @@ QueueStreams CollectChanges(const Trace& trace, bool as_hta) {
     counts[id] = IsHtaEnqueue(trace.dictionary.Api(id).name);
   }
   QueueStreams streams;
+  if (!as_hta) {
+    for (const StreamWork& work : WorkOfStreams(trace)) {
+      Waiting& waiting = streams[{work.device, work.stream}];
+      waiting.launched.reserve(work.pieces());
+      waiting.began.reserve(work.pieces());
+    }
+  }
   const ApiCalls& calls = trace.api_calls;
   std::vector<bool> seen(as_hta ? 0 : calls.size());  // a graph is one launch of many kernels
   Waiting* last = nullptr;
-  std::pair<uint32_t, uint32_t> last_stream;
+  StreamNumbers::Stream last_stream;
   for (const DeviceSpan& span : as_hta ? HtaDeviceTimeline(trace) : DeviceTimeline(trace)) {
     if (span.launch == kNone) continue;
     if (!counts[std::min<size_t>(calls.api[span.launch], counts.size() - 1)]) continue;
     if (!as_hta && seen[span.launch]) continue;
     if (!as_hta) seen[span.launch] = true;
-    const std::pair<uint32_t, uint32_t> stream = {as_hta ? 0 : span.device, span.stream};
+    const StreamNumbers::Stream stream = {as_hta ? 0 : span.device, span.stream};
     if (last == nullptr || stream != last_stream) {
       last = &streams[stream];
       last_stream = stream;
@@ -91,6 +164,8 @@ QueueStreams CollectChanges(const Trace& trace, bool as_hta) {
     // By a device's clock, which is off by microseconds, work may begin before its launch.
     last->began.push_back(as_hta ? span.start : std::max(span.start, launched));
   }
+  std::erase_if(streams, [](const auto& stream) { return stream.second.launched.empty(); });
+  for (auto& [stream, waiting] : streams) waiting.Sort();
   return streams;
 }
 
@@ -128,10 +203,11 @@ const ColumnsOf<QueueRow> kQueueColumns = JoinedColumns<QueueRow>({
 Table TabulateQueue(const Run& run, const ReportOptions& options) {
   std::vector<QueueRow> rows;
   for (const Trace& trace : run.traces) {
-    for (auto& [stream, waiting] : CollectChanges(trace, options.hta_compat)) {
-      StreamQueue queue = Follow(std::move(waiting));
-      rows.push_back({&trace, stream.first, stream.second, queue.full_ns, queue.span_ns,
-                      Describe(std::move(queue.lengths))});
+    for (const auto& [stream, waiting] : CollectChanges(trace, options.hta_compat)) {
+      LengthCounts counts;
+      const QueueTimes times = Follow(waiting, [&counts](int64_t length) { counts.Add(length); });
+      rows.push_back({&trace, stream.first, stream.second, times.full_ns, times.span_ns,
+                      DescribeLengths(waiting, counts)});
     }
   }
   Table table = TableOf("Launched work waiting on each stream", kQueueColumns, rows);

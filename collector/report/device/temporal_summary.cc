@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
-#include "collector/facts/device_timeline.h"
-#include "collector/facts/numbers/interval_set.h"
+#include "collector/facts/kinds_at_once.h"
 #include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
@@ -17,12 +16,10 @@ struct DeviceTimes {
   int64_t span_ns, compute_ns, rest_ns, idle_ns;
 };
 
-// The rank's devices ran something.
-DeviceTimes Measure(const Trace& trace, const std::vector<DeviceSpan>& spans,
-                    const std::vector<Interval>& all) {
-  const int64_t span = all.back().second - all.front().first;
-  const int64_t idle = span - Length(all);
-  const int64_t compute = Length(MergedIntervals(spans, WorkKind::kCompute));
+// Of a rank whose devices ran something.
+DeviceTimes Measure(const Trace& trace, const KindsAtOnce& kinds) {
+  const int64_t span = kinds.last - kinds.first, idle = kinds.ns[0];
+  const int64_t compute = kinds.With(SetOf(WorkKind::kCompute));
   return {&trace, span, compute, span - compute - idle, idle};
 }
 
@@ -52,13 +49,12 @@ Table TabulateTemporal(const Run& run, const ReportOptions& options) {
   std::vector<DeviceTimes> rows;
   std::vector<std::string> notes;
   for (const Trace& trace : run.traces) {
-    const std::vector<DeviceSpan>& spans =
-        options.hta_compat ? HtaDeviceTimeline(trace) : DeviceTimeline(trace);
-    const std::vector<Interval> all = MergedIntervals(spans);
-    if (all.empty() || !HasStarts(trace)) {
+    const KindsAtOnce kinds =
+        options.hta_compat ? KindsAtOnceOf(HtaDeviceTimeline(trace)) : KindsAtOnceOf(trace);
+    if (!kinds.any || !HasStarts(trace)) {
       notes.push_back(fmt::format("{}: {}", RankName(trace), WhyNoWork(trace)));
     } else {
-      rows.push_back(Measure(trace, spans, all));
+      rows.push_back(Measure(trace, kinds));
     }
   }
   Table table = TableOf("Time of the devices, by rank", kTemporalColumns, rows);

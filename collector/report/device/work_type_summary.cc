@@ -3,8 +3,7 @@
 #include <array>
 #include <numeric>
 
-#include "collector/facts/device_timeline.h"
-#include "collector/facts/numbers/interval_set.h"
+#include "collector/facts/kinds_at_once.h"
 #include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/columns.h"
@@ -26,29 +25,21 @@ std::string Combination(unsigned running) {
   return text;
 }
 
-// Time by set of kinds that ran at once. `unit`: each piece is cut down to a multiple of it.
-void AddTrace(const std::vector<DeviceSpan>& spans, int64_t unit,
-              std::array<int64_t, 8>* by_combination) {
-  std::array<std::vector<Interval>, kKinds.size()> sets;
-  std::array<size_t, kKinds.size()> changes{};  // of each set: two for each of its intervals
-  for (size_t i = 0; i < sets.size(); ++i) sets[i] = MergedIntervals(spans, kKinds[i]);
-  const auto next_of = [&](size_t i) {
-    if (changes[i] / 2 == sets[i].size()) return INT64_MAX;
-    const Interval& interval = sets[i][changes[i] / 2];
-    return changes[i] % 2 == 0 ? interval.first : interval.second;
-  };
-  size_t running = 0;
-  for (int64_t since = 0;;) {
-    const int64_t next = std::min({next_of(0), next_of(1), next_of(2)});
-    if (next == INT64_MAX) return;
-    if (running > 0) (*by_combination)[running] += (next - since) / unit * unit;
-    since = next;
-    for (size_t i = 0; i < sets.size(); ++i) {
-      if (next_of(i) != next) continue;
-      running ^= size_t{1} << i;
-      ++changes[i];
+using Combinations = std::array<int64_t, 8>;  // time by set of kKinds
+
+void AddTrace(const Trace& trace, bool as_hta, Combinations* times) {
+  if (!as_hta) {
+    const KindsAtOnce& kinds = KindsAtOnceOf(trace);
+    for (KindSet set = 0; set < kinds.ns.size(); ++set) {
+      (*times)[set % times->size()] += kinds.ns[set];
     }
+    return;
   }
+  // HTA cuts each piece down to whole microseconds.
+  const auto known = static_cast<KindSet>(times->size() - 1);
+  SweepKinds(HtaDeviceTimeline(trace), known, [times](KindSet set, int64_t start, int64_t end) {
+    (*times)[set] += (end - start) / 1000 * 1000;
+  });
 }
 
 struct CombinationTime {
@@ -57,8 +48,9 @@ struct CombinationTime {
   int64_t total_ns;  // of all combinations
 };
 
-std::vector<CombinationTime> LongestFirst(const std::array<int64_t, 8>& by_combination) {
-  const int64_t total = std::accumulate(by_combination.begin(), by_combination.end(), int64_t{0});
+std::vector<CombinationTime> LongestFirst(const Combinations& by_combination) {
+  const int64_t total =
+      std::accumulate(by_combination.begin() + 1, by_combination.end(), int64_t{0});
   std::vector<CombinationTime> sorted;
   for (unsigned running = 1; running < by_combination.size(); ++running) {
     if (by_combination[running] == 0) continue;
@@ -80,11 +72,8 @@ const ColumnsOf<CombinationTime> kWorkTypeColumns = {
 }  // namespace
 
 Table TabulateWorkTypes(const Run& run, const ReportOptions& options) {
-  std::array<int64_t, 8> by_combination{};
-  for (const Trace& trace : run.traces) {
-    AddTrace(options.hta_compat ? HtaDeviceTimeline(trace) : DeviceTimeline(trace),
-             options.hta_compat ? 1000 : 1, &by_combination);
-  }
+  Combinations by_combination{};
+  for (const Trace& trace : run.traces) AddTrace(trace, options.hta_compat, &by_combination);
   Table table = TableOf("GPU time by kind of work, all ranks", kWorkTypeColumns,
                         LongestFirst(by_combination));
   if (table.rows.empty()) table.notes.push_back(WhyNoWork(run));

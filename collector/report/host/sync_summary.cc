@@ -29,12 +29,24 @@ struct SyncRow {
   std::map<std::string, int64_t> operators;  // the time waited inside of each
 };
 
-// The device's idle time that began between `start` and `end`: the last such gap.
-int64_t IdleAfter(const std::vector<Interval>& busy, int64_t start, int64_t end) {
-  const auto next = std::upper_bound(busy.begin(), busy.end(), Interval{end, INT64_MAX});
-  if (next == busy.begin() || next == busy.end()) return 0;
-  const int64_t dry = std::prev(next)->second;
-  return dry >= start && dry <= end ? next->first - dry : 0;
+// A call whose row is charged with the idle time after it.
+struct Wait {
+  int64_t start = 0, end = 0;
+  SyncRow* row = nullptr;
+};
+
+// The device's idle time that began between the start and the end of each: the last such gap.
+void AddIdleAfter(const std::vector<DeviceSpan>& spans, std::vector<Wait> waits) {
+  std::ranges::sort(waits, {}, &Wait::end);
+  int64_t worked = INT64_MIN;  // until when, of the work that began by the end of the wait
+  auto next = spans.begin();
+  for (const Wait& wait : waits) {
+    for (; next != spans.end() && (next->start <= wait.end || next->end <= next->start); ++next) {
+      if (next->end > next->start) worked = std::max(worked, next->end);
+    }
+    if (next == spans.end()) return;
+    if (wait.start <= worked && worked <= wait.end) wait.row->idle_ns += next->start - worked;
+  }
 }
 
 using ByCall = std::map<std::pair<std::string, std::string>, SyncRow>;  // and line
@@ -60,10 +72,10 @@ class WaitLines {
 };
 
 void AddTrace(const Trace& trace, ByCall* by_call) {
-  const std::vector<Interval> busy = MergedIntervals(DeviceTimeline(trace));
   StepFinder finder(trace, DetectSteps(trace));
   const OperatorAround around(trace);
   WaitLines lines(trace);
+  std::vector<Wait> waits;
   int64_t told = INT64_MIN;  // the runtime's call and the driver's inside it share one gap
   ForEachSyncCall(trace, [&](const ApiCalls& calls, size_t i) {
     const uint32_t op_row = around.RowAt(calls.writer[i], calls.start[i]);
@@ -77,9 +89,10 @@ void AddTrace(const Trace& trace, ByCall* by_call) {
       row.operators[std::string(op)] += calls.end[i] - calls.start[i];
     }
     if (calls.start[i] < told) return;
-    row.idle_ns += IdleAfter(busy, calls.start[i], calls.end[i]);
+    waits.push_back({calls.start[i], calls.end[i], &row});
     told = calls.end[i];
   });
+  AddIdleAfter(DeviceTimeline(trace), std::move(waits));
 }
 
 Cell PerStep(const SyncRow& row) {

@@ -98,16 +98,36 @@ bool AddPhases(const Trace& trace, const StepList& steps, std::vector<StepRow>* 
   return !modules.empty() || !phases.empty();
 }
 
-std::vector<StepRow> RowsOf(const Trace& trace, const StepList& steps) {
-  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
-  const std::vector<Interval> busy = MergedIntervals(spans);
-  std::vector<StepRow> rows;
-  for (const Step& step : StepsOnDevice(trace).list) {
-    rows.push_back(
-        {.trace = &trace, .step = step, .device = Length(Within(busy, step.start, step.end))});
+// Adds times that only grow to the steps that they lie in.
+class BusyTime {
+ public:
+  explicit BusyTime(std::vector<StepRow>* rows) : rows_(*rows) {}
+  void Add(int64_t start, int64_t end) {
+    start = std::max(start, reached_);
+    if (start >= end) return;
+    reached_ = end;
+    while (first_ < rows_.size() && rows_[first_].step.end <= start) ++first_;
+    for (size_t i = first_; i < rows_.size() && rows_[i].step.start < end; ++i) {
+      const Step& step = rows_[i].step;
+      rows_[i].device +=
+          std::max<int64_t>(std::min(end, step.end) - std::max(start, step.start), 0);
+    }
   }
+
+ private:
+  std::vector<StepRow>& rows_;
+  int64_t reached_ = INT64_MIN;
+  size_t first_ = 0;  // of the rows that have not ended
+};
+
+std::vector<StepRow> RowsOf(const Trace& trace, const StepList& steps) {
+  std::vector<StepRow> rows;
+  for (const Step& step : StepsOnDevice(trace).list)
+    rows.push_back({.trace = &trace, .step = step});
+  BusyTime busy(&rows);
   StepFinder finder(trace, steps);
-  for (const DeviceSpan& span : spans) {
+  for (const DeviceSpan& span : DeviceTimeline(trace)) {
+    busy.Add(span.start, span.end);
     const int64_t step = finder.IndexOf(span);
     if (step < 0) continue;
     rows[static_cast<size_t>(step)].gpu += span.end - span.start;
