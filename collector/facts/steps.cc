@@ -65,34 +65,70 @@ void MarkWarmUp(std::vector<Step>* steps) {
   for (size_t i = 0; i < count; ++i) (*steps)[i].warm_up = true;
 }
 
-// By step: whether it launched work for a device; of a trace without any, whether it ran operators.
-std::vector<bool> DidWork(const Trace& trace, const StepList& steps) {
-  std::vector<bool> did(steps.list.size());
-  StepFinder finder(trace, steps);
-  for (const DeviceSpan& span : DeviceTimeline(trace)) {
-    const int64_t step = finder.IndexByTime(span);
-    if (step >= 0) did[static_cast<size_t>(step)] = true;
+// Whether a step launched work for a device; of a trace without any in steps, whether it ran
+// operators. Only steps at the ends are asked about, so that work is looked at from both ends on,
+// and no further than the answer.
+class StepsWithWork {
+ public:
+  StepsWithWork(const Trace& trace, const StepList& steps)
+      : spans_(DeviceTimeline(trace)),
+        first_(trace, steps),
+        last_(trace, steps),
+        end_(spans_.size()),
+        did_(steps.list.size()) {
+    while (!any_ && LookAtFirst()) continue;
+    if (any_) return;
+    StepFinder finder(trace, steps);
+    for (size_t i = 0; i < trace.operators.size(); ++i) {
+      if (trace.operators.kind[i] != static_cast<uint8_t>(OperatorKind::kOperator)) continue;
+      Mark(finder.IndexAt(trace.operators.start[i]));
+    }
   }
-  if (std::find(did.begin(), did.end(), true) != did.end()) return did;
-  for (size_t i = 0; i < trace.operators.size(); ++i) {
-    if (trace.operators.kind[i] != static_cast<uint8_t>(OperatorKind::kOperator)) continue;
-    const int64_t step = finder.IndexAt(trace.operators.start[i]);
-    if (step >= 0) did[static_cast<size_t>(step)] = true;
+  bool any() const { return any_; }
+  bool AtEnd(size_t step) {
+    while (!did_[step] && LookAtLast()) continue;
+    return did_[step];
   }
-  return did;
-}
+  bool AtBeginning(size_t step) {
+    while (!did_[step] && LookAtFirst()) continue;
+    return did_[step];
+  }
+
+ private:
+  // False: all work was looked at.
+  bool LookAtFirst() {
+    if (begin_ == end_) return false;
+    Mark(first_.IndexByTime(spans_[begin_++]));
+    return true;
+  }
+  bool LookAtLast() {
+    if (begin_ == end_) return false;
+    Mark(last_.IndexByTime(spans_[--end_]));
+    return true;
+  }
+  void Mark(int64_t step) {
+    if (step < 0) return;
+    did_[static_cast<size_t>(step)] = true;
+    any_ = true;
+  }
+
+  const std::vector<DeviceSpan>& spans_;
+  StepFinder first_, last_;
+  size_t begin_ = 0, end_;  // of the spans that were not looked at
+  std::vector<bool> did_;
+  bool any_ = false;
+};
 
 void DropStubs(const Trace& trace, StepList* steps) {
   if (steps->list.size() < 2) return;
-  std::vector<bool> did = DidWork(trace, *steps);
-  const bool any = std::find(did.begin(), did.end(), true) != did.end();
+  StepsWithWork work(trace, *steps);
   const double least = steps->list.size() < kLeastSteps ? 0 : kStub * MedianLength(steps->list);
-  const auto is_stub = [&](size_t i) {
-    return (any && !did[i]) || static_cast<double>(steps->list[i].length()) < least;
+  const auto is_short = [&](size_t i) {
+    return static_cast<double>(steps->list[i].length()) < least;
   };
   size_t first = 0, end = steps->list.size();
-  while (end > 1 && is_stub(end - 1)) --end;
-  while (first + 1 < end && is_stub(first)) ++first;
+  while (end > 1 && (is_short(end - 1) || (work.any() && !work.AtEnd(end - 1)))) --end;
+  while (first + 1 < end && (is_short(first) || (work.any() && !work.AtBeginning(first)))) ++first;
   steps->list.erase(steps->list.begin() + static_cast<ptrdiff_t>(end), steps->list.end());
   steps->list.erase(steps->list.begin(), steps->list.begin() + static_cast<ptrdiff_t>(first));
 }
@@ -124,45 +160,56 @@ bool FromAnnotations(const Trace& trace, StepList* steps) {
 bool FromRanges(const Trace& trace, StepList* steps) {
   const Ranges& ranges = trace.ranges;
   struct Candidate {
-    std::vector<Step> list;
+    std::vector<uint32_t> rows;
     int64_t total = 0;
     bool named = false;
     uint32_t depth = UINT32_MAX;
   };
   std::map<std::pair<std::string, uint16_t>, Candidate> candidates;  // by name and writer
   std::unordered_map<uint64_t, Candidate*> known;                    // by name's id and writer
-  for (size_t i = 0; i < ranges.size(); ++i) {
+  uint64_t last = 0;                                                 // of `known`
+  Candidate* candidate = nullptr;
+  bool of_hooks = false;
+  for (uint32_t i = 0; i < ranges.size(); ++i) {
     // The agent's hooks wrote these about the framework: garbage collection is not a step.
-    if (trace.dictionary.Domain(ranges.domain[i]).starts_with("ranktap.")) continue;
-    if (ranges.unfinished.At(i) != 0) continue;
-    const std::string_view full = trace.dictionary.String(ranges.name[i]);
-    Candidate*& at = known[uint64_t{ranges.name[i]} << 16 | ranges.writer[i]];
-    if (at == nullptr) {
-      const std::string like = StepLikeName(full);
-      at = &candidates[{like.empty() ? std::string(full) : like, ranges.writer[i]}];
-      at->named = !like.empty();
+    if (i == 0 || ranges.domain[i] != ranges.domain[i - 1]) {
+      of_hooks = trace.dictionary.Domain(ranges.domain[i]).starts_with("ranktap.");
     }
-    Candidate& candidate = *at;
-    candidate.depth = std::min<uint32_t>(candidate.depth, ranges.depth[i]);
-    candidate.list.push_back({NumberIn(full, static_cast<int64_t>(candidate.list.size())),
-                              ranges.start[i], ranges.end[i], false});
-    candidate.total += ranges.end[i] - ranges.start[i];
+    if (of_hooks || ranges.unfinished.At(i) != 0) continue;
+    const uint64_t id = uint64_t{ranges.name[i]} << 16 | ranges.writer[i];
+    if (candidate == nullptr || id != last) {
+      Candidate*& at = known[id];
+      if (at == nullptr) {
+        const std::string_view full = trace.dictionary.String(ranges.name[i]);
+        const std::string like = StepLikeName(full);
+        at = &candidates[{like.empty() ? std::string(full) : like, ranges.writer[i]}];
+        at->named = !like.empty();
+      }
+      candidate = at;
+      last = id;
+    }
+    candidate->depth = std::min<uint32_t>(candidate->depth, ranges.depth[i]);
+    candidate->rows.push_back(i);
+    candidate->total += ranges.end[i] - ranges.start[i];
   }
   const int64_t span = trace.last_ns - trace.first_ns;
   const Candidate* best = nullptr;
   std::string best_name;
-  for (const auto& [key, candidate] : candidates) {
-    const bool covers = candidate.total * 2 > span && candidate.depth == 0;
-    if (candidate.list.size() < kLeastSteps || (!candidate.named && !covers)) continue;
-    if (best != nullptr &&
-        std::tuple(best->named, best->total) >= std::tuple(candidate.named, candidate.total)) {
+  for (const auto& [key, of] : candidates) {
+    const bool covers = of.total * 2 > span && of.depth == 0;
+    if (of.rows.size() < kLeastSteps || (!of.named && !covers)) continue;
+    if (best != nullptr && std::tuple(best->named, best->total) >= std::tuple(of.named, of.total)) {
       continue;
     }
-    best = &candidate;
+    best = &of;
     best_name = key.first;
   }
   if (best == nullptr) return false;
-  steps->list = best->list;
+  for (const uint32_t row : best->rows) {
+    const auto number = static_cast<int64_t>(steps->list.size());
+    steps->list.push_back({NumberIn(trace.dictionary.String(ranges.name[row]), number),
+                           ranges.start[row], ranges.end[row], false});
+  }
   steps->source = "NVTX " + best_name;
   return true;
 }
@@ -320,28 +367,23 @@ int64_t StepIndexAt(const StepList& steps, int64_t time) {
   return std::prev(after) - steps.list.begin();
 }
 
-int64_t StepFinder::IndexAt(int64_t time) {
+int64_t StepFinder::IndexOfAnother(int64_t time) {
   const auto holds = [&](size_t i) {
     return i < steps_.list.size() && steps_.list[i].start <= time && time < steps_.list[i].end;
   };
-  if (holds(last_)) return static_cast<int64_t>(last_);
-  if (holds(last_ + 1)) return static_cast<int64_t>(++last_);
-  const int64_t index = StepIndexAt(steps_, time);
-  if (index >= 0) last_ = static_cast<size_t>(index);
+  const auto next = static_cast<size_t>(last_ + 1);
+  const int64_t index = holds(next) ? last_ + 1 : StepIndexAt(steps_, time);
+  if (index < 0) return index;
+  last_ = index;
+  start_ = steps_.list[static_cast<size_t>(index)].start;
+  end_ = steps_.list[static_cast<size_t>(index)].end;
   return index;
 }
 
-int64_t StepFinder::IndexOf(const DeviceSpan& span) {
-  if (span.launch == kNone && !steps_.on_device) {
-    if (backlog_ == nullptr) backlog_ = &BacklogOf(trace_);
-    if (backlog_->Holds(span)) return -1;
-  }
-  return IndexByTime(span);
-}
-
-int64_t StepFinder::IndexByTime(const DeviceSpan& span) {
-  return IndexAt(span.launch == kNone || steps_.on_device ? span.start
-                                                          : trace_.api_calls.start[span.launch]);
+bool StepFinder::IsBacklog(const DeviceSpan& span) {
+  if (steps_.on_device) return false;
+  if (backlog_ == nullptr) backlog_ = &BacklogOf(trace_);
+  return backlog_->Holds(span);
 }
 
 }  // namespace ranktap::collector

@@ -65,18 +65,29 @@ int64_t StepIndexAt(const StepList& steps, int64_t time);
 class StepFinder {
  public:
   StepFinder(const Trace& trace, const StepList& steps) : trace_(trace), steps_(steps) {}
-  int64_t IndexAt(int64_t time);
+  int64_t IndexAt(int64_t time) {
+    return start_ <= time && time < end_ ? last_ : IndexOfAnother(time);
+  }
   // The step that launched the work, or in which it ran where no launch is known; -1 of what was
   // launched before the recording (Backlog).
-  int64_t IndexOf(const DeviceSpan& span);
+  int64_t IndexOf(const DeviceSpan& span) {
+    return span.launch == kNone && IsBacklog(span) ? -1 : IndexByTime(span);
+  }
   // The same for who has not found the steps yet, and so no backlog.
-  int64_t IndexByTime(const DeviceSpan& span);
+  int64_t IndexByTime(const DeviceSpan& span) {
+    return IndexAt(span.launch == kNone || steps_.on_device ? span.start
+                                                            : trace_.api_calls.start[span.launch]);
+  }
 
  private:
+  int64_t IndexOfAnother(int64_t time);
+  bool IsBacklog(const DeviceSpan& span);
+
   const Trace& trace_;
   const StepList& steps_;
   const Backlog* backlog_ = nullptr;  // until work without a launch comes
-  size_t last_ = 0;
+  int64_t last_ = -1;                 // the step found last,
+  int64_t start_ = 0, end_ = 0;       // and its times
 };
 
 }  // namespace ranktap::collector

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,24 +26,25 @@ inline std::vector<bool> ApisThatWait(const Trace& trace) {
   return waits;
 }
 
-// By row of api_calls: a copy that had ended when the call which launched it returned. So behaves a
+// Rows of api_calls, in order: of calls whose copy had ended when they returned. So behaves a
 // "cudaMemcpyAsync" of pageable memory, and whatever a driver makes synchronous.
-inline std::vector<bool> CallsThatSawTheirCopyEnd(const Trace& trace) {
+inline std::vector<uint32_t> CallsThatSawTheirCopyEnd(const Trace& trace) {
   const ApiCalls& calls = trace.api_calls;
   const Copies& copies = trace.copies;
-  std::vector<bool> saw(calls.size()), did_not(calls.size());
+  std::vector<uint32_t> saw, did_not;
   for (size_t i = 0; i < copies.size(); ++i) {
     const uint32_t launch = copies.launch[i];
     if (launch == kNone || copies.start[i] == kUntimed) continue;
-    (copies.end[i] <= calls.end[launch] ? saw : did_not)[launch] = true;
+    (copies.end[i] <= calls.end[launch] ? saw : did_not).push_back(launch);
   }
-  for (size_t i = 0; i < calls.size(); ++i) {
-    if (!saw[i]) continue;
+  for (std::vector<uint32_t>* const rows : {&saw, &did_not}) {
+    if (!std::ranges::is_sorted(*rows)) std::ranges::sort(*rows);
+  }
+  std::erase_if(saw, [&](uint32_t call) {
     // A graph's launch may outlive one of its copies.
-    const bool copies_only =
-        trace.dictionary.Api(calls.api[i]).name.find("Memcpy") != std::string::npos;
-    if (did_not[i] || !copies_only) saw[i] = false;
-  }
+    return std::ranges::binary_search(did_not, call) ||
+           trace.dictionary.Api(calls.api[call]).name.find("Memcpy") == std::string::npos;
+  });
   return saw;
 }
 
@@ -53,17 +55,19 @@ struct SyncCalls {
 
 inline SyncCalls FindSyncCalls(const Trace& trace) {
   const std::vector<bool> waits = ApisThatWait(trace);
-  const std::vector<bool> blocks = CallsThatSawTheirCopyEnd(trace);
-  const auto waits_by_name = [&waits](const ApiCalls& calls, size_t i) {
-    return waits[std::min<size_t>(calls.api[i], waits.size() - 1)];
-  };
   SyncCalls found;
-  for (uint32_t i = 0; i < trace.api_calls.size(); ++i) {
-    if (blocks[i] || waits_by_name(trace.api_calls, i)) found.api_calls.push_back(i);
-  }
-  for (uint32_t i = 0; i < trace.event_calls.size(); ++i) {
-    if (waits_by_name(trace.event_calls, i)) found.event_calls.push_back(i);
-  }
+  const auto find = [&waits](const ApiCalls& calls, std::vector<uint32_t>* rows) {
+    for (uint32_t i = 0; i < calls.size(); ++i) {
+      if (waits[std::min<size_t>(calls.api[i], waits.size() - 1)]) rows->push_back(i);
+    }
+  };
+  find(trace.api_calls, &found.api_calls);
+  find(trace.event_calls, &found.event_calls);
+  const std::vector<uint32_t> blocked = CallsThatSawTheirCopyEnd(trace);
+  std::vector<uint32_t>& rows = found.api_calls;
+  rows.insert(rows.end(), blocked.begin(), blocked.end());
+  std::ranges::sort(rows);
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   return found;
 }
 

@@ -47,6 +47,7 @@ std::vector<Interval> NotRecordedIntervals(const Trace& trace);
 class SetCursor {
  public:
   explicit SetCursor(std::vector<Interval> set) : set_(std::move(set)) {}
+  bool empty() const { return set_.empty(); }
   bool Holds(int64_t time) {
     while (at_ < set_.size() && set_[at_].second <= time) ++at_;
     return at_ < set_.size() && set_[at_].first <= time;
@@ -92,11 +93,11 @@ class DeviceSweep {
     for (uint32_t i = 0; i < spans.size(); ++i) {
       if (at_ >= last_) return;
       const DeviceSpan& span = spans[i];
-      MoveTo(std::min(span.start, last_), HandedOver(trace_, span), i);
+      MoveTo(std::min(span.start, last_), &span, i);
       Front& front = fronts_[static_cast<size_t>(span.kind)];
       if (span.end > front.end) front = {span.end, i};
     }
-    MoveTo(last_, last_, kNone);
+    MoveTo(last_, nullptr, kNone);
   }
 
  private:
@@ -105,8 +106,8 @@ class DeviceSweep {
     uint32_t span = kNone;    // that ends there
   };
 
-  // `launched`: when the host had given away the work that begins at `until`, which is span `next`.
-  void MoveTo(int64_t until, int64_t launched, uint32_t next) {
+  // `work` begins at `until`, and is span `next`.
+  void MoveTo(int64_t until, const DeviceSpan* work, uint32_t next) {
     while (at_ < until) {
       const int64_t from = at_;
       if (const Front& compute = Of(WorkKind::kCompute); from < compute.end) {
@@ -122,7 +123,7 @@ class DeviceSweep {
         visit_(Cause::kMemory, from, at_, memory.span);
       } else {
         at_ = until;
-        AddIdle(from, until, launched, next);
+        AddIdle(from, until, work == nullptr ? last_ : HandedOver(trace_, *work), next);
       }
     }
   }
@@ -150,6 +151,11 @@ class DeviceSweep {
   }
   template <typename Recorded>
   void AddRecorded(int64_t start, int64_t end, uint32_t next, Recorded&& recorded) {
+    if (start >= end) return;
+    if (off_.empty()) {
+      recorded(start, end);
+      return;
+    }
     off_.Split(start, end, [&](int64_t from, int64_t until, bool off) {
       off ? visit_(Cause::kNotRecorded, from, until, next) : recorded(from, until);
     });

@@ -49,6 +49,10 @@ void SplitDeviceTime(const Trace& trace, const std::vector<Interval>& waits,
   SweepDevice(trace, waits, steps.front().start, steps.back().end,
               [&](Cause cause, int64_t start, int64_t end, uint32_t) {
                 while (step < steps.size() && steps[step].end <= start) ++step;
+                if (step < steps.size() && steps[step].start <= start && end <= steps[step].end) {
+                  (*times)[step][static_cast<size_t>(cause)] += end - start;
+                  return;
+                }
                 for (size_t i = step; i < steps.size() && steps[i].start < end; ++i) {
                   (*times)[i][static_cast<size_t>(cause)] +=
                       std::min(end, steps[i].end) - std::max(start, steps[i].start);
