@@ -49,17 +49,18 @@ class Walk {
       : run_(run),
         collectives_(MatchCollectives(run)),
         by_work_(CollectivesByWork(run)),
-        ranks_(run.traces.size()) {}
+        ranks_(run.traces.size()),
+        path_(run) {}
 
-  std::vector<PathSegment> From(uint32_t trace) {
+  CriticalPath From(uint32_t trace) {
     trace_ = trace;
+    path_.Reserve(Rank().spans.size());
     uint32_t at = Rank().order.LastEnded(INT64_MAX);
     // Causes precede effects; matched wrongly, collectives could lead in a circle.
     size_t left = 0;
     for (const Trace& of : run_.traces)
       left += of.kernels.size() + of.copies.size() + of.events + 1;
     while (at != kNone && left-- > 0) at = Follow(at);
-    std::reverse(path_.begin(), path_.end());
     return std::move(path_);
   }
 
@@ -68,11 +69,6 @@ class Walk {
     if (!ranks_[trace_]) ranks_[trace_].emplace(run_.traces[trace_]);
     return *ranks_[trace_];
   }
-  void Add(Cause cause, int64_t start, int64_t end, uint32_t kernel = kNone,
-           uint32_t graph = kNone) {
-    if (end > start) path_.push_back({trace_, cause, kernel, start, end, end - start, graph});
-  }
-
   // Adds work `i`, of a collective what its last member had of it; returns the work for which its
   // start waited.
   uint32_t Follow(uint32_t i) {
@@ -82,21 +78,17 @@ class Walk {
       trace_ = call.members[call.last_arriver()].trace;
       i = call.members[call.last_arriver()].work;
     }
-    using Table = DeviceSpan::Table;
     const DeviceSpan& span = Rank().spans[i];
-    const Cause cause = span.kind == WorkKind::kMemory          ? Cause::kMemory
-                        : span.kind == WorkKind::kCommunication ? Cause::kTransfer
-                                                                : Cause::kCompute;
-    const bool is_graph = span.table == Table::kGraphLaunch;
-    Add(cause, span.start, span.end, span.table == Table::kKernel ? span.name : kNone,
-        is_graph ? Rank().trace.graph_launches.graph.At(span.row) : kNone);
     const uint32_t before = Rank().Before(i);
     const int64_t free = before == kNone ? INT64_MIN : Rank().spans[before].end;
     const int64_t launched = span.launch == kNone ? INT64_MIN : HandedOver(Rank().trace, span);
     const int64_t ready = std::max(free, launched);
+    if (span.table == DeviceSpan::Table::kGraphLaunch) {
+      AddGraph(span, ready == INT64_MIN ? span.start : ready);
+    } else {
+      path_.AddWork(trace_, i, ready == INT64_MIN ? span.start : ready);
+    }
     if (ready == INT64_MIN) return kNone;
-    const int64_t gap = span.start - ready;
-    Add(gap < kLatencyNs ? Cause::kLatency : Cause::kDependency, ready, span.start);
     return launched > free ? FollowHost(launched) : before;
   }
 
@@ -105,7 +97,8 @@ class Walk {
     while (const DeviceReturn* const back = Rank().ReturnBefore(time)) {
       AddHost(back->returned, time);
       if (back->latest != kNone && Rank().spans[back->latest].end > back->called) {
-        Add(Cause::kSync, Rank().spans[back->latest].end, back->returned);
+        const int64_t ended = Rank().spans[back->latest].end;
+        Add(Cause::kSync, ended, back->returned, back->returned - ended);
         return back->latest;
       }
       AddHost(back->called, back->returned);
@@ -117,11 +110,16 @@ class Walk {
   }
   void AddHost(int64_t start, int64_t end) {
     const int64_t loading = Length(Within(Rank().loading, start, end));
-    const auto add = [&](Cause cause, int64_t ns) {
-      if (ns > 0) path_.push_back({trace_, cause, kNone, start, end, ns});
-    };
-    add(Cause::kHost, end - start - loading);
-    add(Cause::kDataLoading, loading);
+    Add(Cause::kHost, start, end, end - start - loading);
+    Add(Cause::kDataLoading, start, end, loading);
+  }
+  void AddGraph(const DeviceSpan& span, int64_t ready) {
+    Add(Cause::kCompute, span.start, span.end, span.end - span.start,
+        Rank().trace.graph_launches.graph.At(span.row));
+    Add(GapBefore(span, ready), ready, span.start, span.start - ready);
+  }
+  void Add(Cause cause, int64_t start, int64_t end, int64_t ns, uint32_t graph = kNone) {
+    if (ns > 0) path_.AddOther({trace_, cause, kNone, start, end, ns, graph});
   }
 
   const Run& run_;
@@ -129,10 +127,10 @@ class Walk {
   const std::vector<std::vector<uint32_t>>& by_work_;
   std::vector<std::optional<RankOrder>> ranks_;  // made when the path comes there
   uint32_t trace_ = 0;
-  std::vector<PathSegment> path_;
+  CriticalPath path_;
 };
 
-std::vector<PathSegment> WalkBack(const Run& run) {
+CriticalPath WalkBack(const Run& run) {
   // The rank that worked last.
   const SharedClock& clock = SharedClockOf(run);
   uint32_t last_rank = kNone;
@@ -144,13 +142,28 @@ std::vector<PathSegment> WalkBack(const Run& run) {
     last_rank = t;
     last = clock.At(t, ends_last->end);
   }
-  return last_rank == kNone ? std::vector<PathSegment>() : Walk(run).From(last_rank);
+  return last_rank == kNone ? CriticalPath() : Walk(run).From(last_rank);
 }
 
 }  // namespace
 
-const std::vector<PathSegment>& FindCriticalPath(const Run& run) {
-  return run.memo.Get<std::vector<PathSegment>>([&run] { return WalkBack(run); });
+CriticalPath::CriticalPath(const Run& run) {
+  for (const Trace& trace : run.traces) timelines_.push_back(&DeviceTimeline(trace));
+}
+
+void CriticalPath::AddWork(uint32_t trace, uint32_t work, int64_t ready) {
+  const Piece& piece = pieces_.emplace_back(Piece{ready, work, trace});
+  if (!last_) ForEachOf(piece, [this](const PathSegment& segment) { last_ = segment; });
+}
+
+void CriticalPath::AddOther(const PathSegment& segment) {
+  pieces_.push_back({.at = static_cast<uint32_t>(others_.size())});
+  others_.push_back(segment);
+  if (!last_) last_ = segment;
+}
+
+const CriticalPath& FindCriticalPath(const Run& run) {
+  return run.memo.Get<CriticalPath>([&run] { return WalkBack(run); });
 }
 
 }  // namespace ranktap::collector

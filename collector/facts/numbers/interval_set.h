@@ -56,6 +56,18 @@ inline std::vector<Interval> Intersection(const std::vector<Interval>& a,
   return both;
 }
 
+// Of their intersection, which is not made.
+inline int64_t LengthInBoth(const std::vector<Interval>& a, const std::vector<Interval>& b) {
+  int64_t length = 0;
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    const int64_t start = std::max(a[i].first, b[j].first);
+    const int64_t end = std::min(a[i].second, b[j].second);
+    if (start < end) length += end - start;
+    a[i].second < b[j].second ? ++i : ++j;
+  }
+  return length;
+}
+
 inline std::vector<Interval> Difference(const std::vector<Interval>& a,
                                         const std::vector<Interval>& b) {
   std::vector<Interval> rest;
@@ -70,6 +82,17 @@ inline std::vector<Interval> Difference(const std::vector<Interval>& a,
     if (from < interval.second) rest.emplace_back(from, interval.second);
   }
   return rest;
+}
+
+// How much of [start, end) lies in `set`, for starts that only grow. `*at`: 0 at first.
+inline int64_t LengthWithin(const std::vector<Interval>& set, int64_t start, int64_t end,
+                            size_t* at) {
+  while (*at < set.size() && set[*at].second <= start) ++*at;
+  int64_t length = 0;
+  for (size_t i = *at; i < set.size() && set[i].first < end; ++i) {
+    length += std::max<int64_t>(0, std::min(end, set[i].second) - std::max(start, set[i].first));
+  }
+  return length;
 }
 
 // The part of `set` within [start, end).

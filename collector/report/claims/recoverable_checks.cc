@@ -35,9 +35,9 @@ struct PathShare {
 // The cause that has most of the path, as *critical-path* adds it up.
 PathShare MostOfPath(const Run& run) {
   CauseTimes times{};
-  for (const PathSegment& segment : FindCriticalPath(run)) {
+  FindCriticalPath(run).ForEach([&times](const PathSegment& segment) {
     times[static_cast<size_t>(segment.cause)] += segment.ns;
-  }
+  });
   const int64_t all = std::accumulate(times.begin(), times.end(), int64_t{0});
   const auto most = std::max_element(times.begin(), times.end());
   if (all == 0) return {};
@@ -48,8 +48,8 @@ PathShare MostOfPath(const Run& run) {
 // By trace; the path ends with the last work of a device, and the host may end its step later.
 std::vector<std::vector<Interval>> PiecesOfPath(const Run& run) {
   std::vector<std::vector<Interval>> pieces(run.traces.size());
-  const std::vector<PathSegment>& path = FindCriticalPath(run);
-  for (const PathSegment& segment : path) {
+  const CriticalPath& path = FindCriticalPath(run);
+  path.ForEach([&pieces](const PathSegment& segment) {
     std::vector<Interval>& of = pieces[segment.trace];
     // Mostly each begins where the one before it ends.
     if (!of.empty() && of.back().second == segment.start && segment.end > segment.start) {
@@ -57,12 +57,12 @@ std::vector<std::vector<Interval>> PiecesOfPath(const Run& run) {
     } else {
       of.emplace_back(segment.start, segment.end);
     }
-  }
+  });
   if (path.empty()) return pieces;
-  const uint32_t last = path.back().trace;
-  const std::vector<Step>& steps = ComputeWaterfalls(run)[last].steps.list;
-  if (!steps.empty() && steps.back().end > path.back().end) {
-    pieces[last].emplace_back(path.back().end, steps.back().end);
+  const PathSegment& last = path.last();
+  const std::vector<Step>& steps = ComputeWaterfalls(run)[last.trace].steps.list;
+  if (!steps.empty() && steps.back().end > last.end) {
+    pieces[last.trace].emplace_back(last.end, steps.back().end);
   }
   return pieces;
 }
@@ -89,16 +89,15 @@ std::string LaunchesAreMissing(const Run& run) {
 }
 
 std::string PathIsCutOff(const Run& run) {
-  const std::vector<PathSegment>& path = FindCriticalPath(run);
+  const CriticalPath& path = FindCriticalPath(run);
   if (path.empty()) return "";
   int64_t covered = 0;
   std::vector<std::vector<Interval>> pieces = PiecesOfPath(run);
   for (uint32_t t = 0; t < pieces.size(); ++t) {
-    covered +=
-        Length(Intersection(Merged(std::move(pieces[t])), CountedSteps(ComputeWaterfalls(run)[t])));
+    covered += LengthInBoth(Merged(std::move(pieces[t])), CountedSteps(ComputeWaterfalls(run)[t]));
   }
   // Ranks that share no collective: the path is of that alone which worked last.
-  const int64_t all = Length(CountedSteps(ComputeWaterfalls(run)[path.back().trace]));
+  const int64_t all = Length(CountedSteps(ComputeWaterfalls(run)[path.last().trace]));
   if (static_cast<double>(covered) >= kLeastOfPath * static_cast<double>(all)) return "";
   return fmt::format("the critical path is known for {} of the steps only",
                      FormatShare(covered, all));

@@ -49,19 +49,19 @@ const ColumnsOf<Piece> kCriticalPathColumns = {
 };
 
 // The longest first.
-std::vector<Piece> SumPieces(const Run& run, const std::vector<PathSegment>& path) {
+std::vector<Piece> SumPieces(const Run& run, const CriticalPath& path) {
   using Key = std::tuple<uint32_t, Cause, uint32_t, uint32_t>;
   std::map<Key, Piece> by_key;
   int64_t total = 0;
   const bool tells_waiting = TellsWaiting(run);
-  for (const PathSegment& segment : path) {
+  path.ForEach([&](const PathSegment& segment) {
     const Key key = {segment.trace, segment.cause, segment.kernel, segment.graph};
     Piece& piece =
         by_key.try_emplace(key, Piece{&run.traces[segment.trace], segment}).first->second;
     piece.ns += segment.ns;
     ++piece.count;
     total += segment.ns;
-  }
+  });
   std::vector<Piece> pieces;
   for (auto& [key, piece] : by_key) {
     piece.path_ns = total;
@@ -73,13 +73,13 @@ std::vector<Piece> SumPieces(const Run& run, const std::vector<PathSegment>& pat
   return pieces;
 }
 
-std::string DescribePath(const Run& run, const std::vector<PathSegment>& path) {
+std::string DescribePath(const Run& run, const CriticalPath& path) {
   std::vector<int64_t> by_rank(run.traces.size());
   int64_t total = 0;
-  for (const PathSegment& segment : path) {
+  path.ForEach([&](const PathSegment& segment) {
     by_rank[segment.trace] += segment.ns;
     total += segment.ns;
-  }
+  });
   const auto most = std::max_element(by_rank.begin(), by_rank.end());
   return fmt::format("the path is {} long; {} of it is on {}", FormatNs(total),
                      FormatShare(*most, total),
@@ -89,9 +89,9 @@ std::string DescribePath(const Run& run, const std::vector<PathSegment>& path) {
 }  // namespace
 
 Table TabulateCriticalPath(const Run& run, const ReportOptions&) {
-  const std::vector<PathSegment> path = std::ranges::any_of(run.traces, HasStarts)
-                                            ? FindCriticalPath(run)
-                                            : std::vector<PathSegment>();
+  const CriticalPath none;
+  const CriticalPath& path =
+      std::ranges::any_of(run.traces, HasStarts) ? FindCriticalPath(run) : none;
   Table table = TableOf("What the end of the run waited for, all ranks", kCriticalPathColumns,
                         SumPieces(run, path));
   table.notes.push_back(path.empty() ? WhyNoWork(run) : DescribePath(run, path));

@@ -33,65 +33,106 @@ Bearer BearerOf(Cause cause) {
   }
 }
 
-using Pieces = std::array<std::vector<Interval>, kBearers>;
-
-std::vector<Pieces> PiecesOfPath(const Run& run, const std::vector<RankWaterfall>& waterfalls) {
-  std::vector<Pieces> pieces(run.traces.size());
-  const auto add = [&pieces](uint32_t trace, Cause cause, int64_t start, int64_t end) {
-    pieces[trace][static_cast<size_t>(BearerOf(cause))].emplace_back(start, end);
-  };
-  const std::vector<PathSegment>& path = FindCriticalPath(run);
-  for (const PathSegment& segment : path) {
-    add(segment.trace, segment.cause, segment.start, segment.end);
+// A set of moments, mostly given in their order.
+class MomentSet {
+ public:
+  // As much of each large one: it takes the block that another gave back (KeepLargeBlocks).
+  void Add(int64_t start, int64_t end, size_t reserved) {
+    if (!set_.empty() && set_.back().second == start) {
+      set_.back().second = end;
+      return;
+    }
+    if (set_.size() == kMany) set_.reserve(reserved);
+    is_sorted_ &= set_.empty() || set_.back().second < start;
+    set_.emplace_back(start, end);
   }
-  if (path.empty()) return pieces;
+  std::vector<Interval> Take() { return is_sorted_ ? std::move(set_) : Merged(std::move(set_)); }
+
+ private:
+  static constexpr size_t kMany = 4096;
+  std::vector<Interval> set_;
+  bool is_sorted_ = true;
+};
+
+// The path on one rank, within its counted steps.
+class PathOfRank {
+ public:
+  PathOfRank(const Trace& trace, const RankWaterfall& waterfall)
+      : reserved_(DeviceTimeline(trace).size()) {
+    if (waterfall.counted == 0 || waterfall.on_host) return;
+    for (const Step& step : waterfall.steps.list) {
+      if (!step.warm_up) counted_.emplace_back(step.start, step.end);
+    }
+    counted_ = Merged(std::move(counted_));
+  }
+
+  const std::vector<Interval>& counted() const { return counted_; }
+  bool is_empty() const { return is_empty_; }
+  void Add(Cause cause, int64_t start, int64_t end) {
+    while (at_ > 0 && counted_[at_ - 1].second > start) --at_;
+    while (at_ < counted_.size() && counted_[at_].second <= start) ++at_;
+    for (size_t i = at_; i < counted_.size() && counted_[i].first < end; ++i) {
+      const int64_t from = std::max(start, counted_[i].first);
+      const int64_t until = std::min(end, counted_[i].second);
+      if (from >= until) continue;
+      by_bearer_[static_cast<size_t>(BearerOf(cause))].Add(from, until, reserved_);
+      is_empty_ = false;
+    }
+  }
+  std::vector<SetCursor> Take() {
+    std::vector<SetCursor> cursors;
+    for (MomentSet& moments : by_bearer_) cursors.emplace_back(moments.Take());
+    return cursors;
+  }
+
+ private:
+  size_t reserved_;
+  std::vector<Interval> counted_;
+  size_t at_ = 0;
+  std::array<MomentSet, kBearers> by_bearer_;
+  bool is_empty_ = true;
+};
+
+std::vector<PathOfRank> PathsOf(const Run& run, const std::vector<RankWaterfall>& waterfalls) {
+  std::vector<PathOfRank> paths;
+  for (size_t t = 0; t < run.traces.size(); ++t) paths.emplace_back(run.traces[t], waterfalls[t]);
+  const CriticalPath& path = FindCriticalPath(run);
+  path.ForEach([&paths](const PathSegment& segment) {
+    paths[segment.trace].Add(segment.cause, segment.start, segment.end);
+  });
+  if (path.empty()) return paths;
   // The path ends with the last work of a device; the host may end its last step later.
-  const PathSegment& last = path.back();
+  const PathSegment& last = path.last();
   const std::vector<Step>& steps = waterfalls[last.trace].steps.list;
-  if (!steps.empty()) add(last.trace, Cause::kHost, last.end, steps.back().end);
-  return pieces;
+  if (!steps.empty()) paths[last.trace].Add(Cause::kHost, last.end, steps.back().end);
+  return paths;
 }
 
-void AddMoment(int64_t start, int64_t end, std::vector<Interval>* to) {
-  if (!to->empty() && to->back().second == start) {
-    to->back().second = end;
-  } else {
-    to->emplace_back(start, end);
-  }
-}
-
-MomentsByCause Borne(const Trace& trace, const std::vector<Interval>& waits,
-                     const RankWaterfall& waterfall, Pieces pieces) {
-  MomentsByCause moments;
-  std::vector<Interval> counted;
-  for (const Step& step : waterfall.steps.list) {
-    if (!step.warm_up) counted.emplace_back(step.start, step.end);
-  }
-  counted = Merged(std::move(counted));
-  if (counted.empty()) return moments;  // steps of no length
-  std::vector<SetCursor> cursors;
-  for (std::vector<Interval>& set : pieces) {
-    cursors.emplace_back(Intersection(Merged(std::move(set)), counted));
-  }
-  SweepDevice(trace, waits, counted.front().first, counted.back().second,
+MomentsByCause Borne(const Trace& trace, const std::vector<Interval>& waits, PathOfRank path) {
+  std::vector<SetCursor> cursors = path.Take();
+  std::array<MomentSet, kCauses> by_cause;
+  const size_t reserved = DeviceTimeline(trace).size();
+  SweepDevice(trace, waits, path.counted().front().first, path.counted().back().second,
               [&](Cause cause, int64_t start, int64_t end, uint32_t) {
+                if (cause == Cause::kWait) return;
                 cursors[static_cast<size_t>(BearerOf(cause))].Split(
                     start, end, [&](int64_t from, int64_t until, bool on_path) {
-                      if (on_path) AddMoment(from, until, &moments[static_cast<size_t>(cause)]);
+                      if (!on_path) return;
+                      by_cause[static_cast<size_t>(cause)].Add(from, until, reserved);
                     });
               });
-  moments[static_cast<size_t>(Cause::kWait)].clear();
+  MomentsByCause moments;
+  for (size_t c = 0; c < kCauses; ++c) moments[c] = by_cause[c].Take();
   return moments;
 }
 
 std::vector<MomentsByCause> FindMoments(const Run& run) {
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   std::vector<MomentsByCause> borne(run.traces.size());
-  std::vector<Pieces> pieces = PiecesOfPath(run, waterfalls);
+  std::vector<PathOfRank> paths = PathsOf(run, waterfalls);
   const std::vector<std::vector<Interval>>& waits = WaitsForOtherRanks(run);
   ForEachTraceAtOnce(run, [&](uint32_t t) {
-    if (waterfalls[t].counted == 0 || waterfalls[t].on_host || pieces[t] == Pieces{}) return;
-    borne[t] = Borne(run.traces[t], waits[t], waterfalls[t], std::move(pieces[t]));
+    if (!paths[t].is_empty()) borne[t] = Borne(run.traces[t], waits[t], std::move(paths[t]));
   });
   return borne;
 }

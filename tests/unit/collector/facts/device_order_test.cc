@@ -80,10 +80,10 @@ TEST(DeviceOrder, ACallWaitsForWhatWasLaunchedBeforeItOnItsOwnStream) {
 TEST(DeviceOrder, TheCriticalPathGoesOnWhereTheCallWaited) {
   const collector::Run run = WaitsForOneStream();
   std::vector<std::pair<std::string, int64_t>> path;
-  for (const PathSegment& piece : FindCriticalPath(run)) {
-    if (piece.kernel == kNone) continue;
+  FindCriticalPath(run).ForEach([&](const PathSegment& piece) {
+    if (piece.kernel == kNone) return;
     path.emplace_back(run.traces[0].dictionary.String(piece.kernel), piece.ns);
-  }
+  });
   EXPECT_THAT(path, ElementsAre(Pair("awaited", 100'000), Pair("last", 100'000)));
 }
 

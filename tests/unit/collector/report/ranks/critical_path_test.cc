@@ -13,11 +13,11 @@ namespace ranktap::collector {
 namespace {
 
 // By rank and cause; the host's time after a wait is the host's here.
-std::vector<CauseTimes> Sums(const std::vector<PathSegment>& path, size_t ranks) {
+std::vector<CauseTimes> Sums(const CriticalPath& path, size_t ranks) {
   std::vector<CauseTimes> sums(ranks, CauseTimes{});
-  for (const PathSegment& piece : path) {
+  path.ForEach([&sums](const PathSegment& piece) {
     sums[piece.trace][static_cast<size_t>(piece.cause)] += piece.ns;
-  }
+  });
   return sums;
 }
 
@@ -30,10 +30,10 @@ TEST(CriticalPath, IsThePlantedChainOverAllRanksWhateverTheirClocks) {
       shape.clocks[rank].offset_ns = (rank % 2 == 0 ? -1 : 1) * int64_t{rank} * 700'000'000;
     }
     SyntheticJob job(shape);
-    const std::vector<PathSegment> path = FindCriticalPath(job.run());
+    const CriticalPath& path = FindCriticalPath(job.run());
     std::vector<CauseTimes> planted = job.critical();
     int64_t length = 0;
-    for (const PathSegment& piece : path) length += piece.ns;
+    path.ForEach([&length](const PathSegment& piece) { length += piece.ns; });
     EXPECT_EQ(length, job.total_ns());
     const std::vector<CauseTimes> found = Sums(path, shape.ranks);
     for (size_t rank = 0; rank < shape.ranks; ++rank) {
