@@ -226,7 +226,7 @@ class Measuring {
       point->step = StepFinder(trace_, steps_).IndexOf(spans_[spans[0]]);
     }
     if (point->flops > 0) point->unit = UnitOf(point->type, kernels);
-    point->computing_ns = ShareOut(*point);
+    point->computing_ns = ShareOut(point);
   }
 
   const KernelMath& MathOf(uint32_t name) {
@@ -239,29 +239,31 @@ class Measuring {
   }
 
   // The time of the work that has a share.
-  int64_t ShareOut(const RooflinePoint& point) {
-    const std::span<RooflineWork> work(out_.work.data() + point.first_work, point.works);
+  int64_t ShareOut(RooflinePoint* point) {
+    const std::span<RooflineWork> work(out_.work.data() + point->first_work, point->works);
     const auto computes = [&](const RooflineWork& of) {
       const DeviceSpan& span = spans_[of.span];
       return span.table == Table::kKernel && MathOf(span.name).computes();
     };
-    const bool is_told = point.flops > 0 && std::ranges::any_of(work, computes);
-    int64_t whole = 0;
-    for (RooflineWork& of : work) {
-      of.computes = !is_told || computes(of);
-      if (of.computes) whole += LengthOf(of);
+    int64_t whole = point->time_ns;
+    if (point->flops > 0 && std::ranges::any_of(work, computes)) {
+      for (RooflineWork& of : work) {
+        of.computes = computes(of);
+        if (!of.computes) whole -= LengthOf(of);
+      }
     }
+    if (point->flops == 0 && point->bytes.read == 0 && point->bytes.written == 0) return whole;
+    point->first_share = static_cast<uint32_t>(out_.shares.size());
     int64_t before = 0;
-    for (RooflineWork& of : work) {
+    for (const RooflineWork& of : work) {
+      RooflineShare& its = out_.shares.emplace_back();
       if (!of.computes) continue;
       const int64_t until = whole == 0 ? 1 : before + LengthOf(of);
       const auto share = [&](int64_t total) {
         const int64_t of_whole = std::max<int64_t>(whole, 1);
         return ShareUpTo(total, until, of_whole) - ShareUpTo(total, before, of_whole);
       };
-      of.flops = share(point.flops);
-      of.read = share(point.bytes.read);
-      of.written = share(point.bytes.written);
+      its = {share(point->flops), share(point->bytes.read), share(point->bytes.written)};
       before = until;
     }
     return whole;

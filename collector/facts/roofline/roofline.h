@@ -26,11 +26,15 @@ enum class PointKind : uint8_t {
   kCommunication,  // collectives
 };
 
-// A piece of device work and its share of what its operator computes and moves: FLOPs and bytes go
-// to the kernels that compute, by their times; to all where no name says which those are.
+// A piece of device work.
 struct RooflineWork {
   uint32_t span = 0;  // index into DeviceTimeline(trace)
   bool computes = true;
+};
+
+// Its share of what its operator computes and moves: FLOPs and bytes go to the kernels that
+// compute, by their times; to all where no name says which those are.
+struct RooflineShare {
   int64_t flops = 0, read = 0, written = 0;
 };
 
@@ -54,6 +58,7 @@ struct RooflinePoint {
   int64_t computing_ns = 0;            // of its work that computes (RooflineWork)
   int64_t kernels = 0;                 // with times
   uint32_t first_work = 0, works = 0;  // in Roofline::work
+  uint32_t first_share = kNone;        // in Roofline::shares; kNone: it has nothing to share
 };
 
 struct Roofline {
@@ -61,6 +66,10 @@ struct Roofline {
   // launched nothing is left out.
   std::vector<RooflinePoint> points;
   std::vector<RooflineWork> work;
+  std::vector<RooflineShare> shares;
+  RooflineShare ShareOf(const RooflinePoint& point, uint32_t i) const {
+    return point.first_share == kNone ? RooflineShare() : shares[point.first_share + i];
+  }
   bool on_device = false;  // any work was recorded
   int64_t untimed = 0;     // kernels that CUPTI delivered without times: in no point's time
   // Calls of operators, by what their bytes lacked.

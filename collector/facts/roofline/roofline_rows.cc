@@ -97,15 +97,16 @@ class Adding {
     }
     for (uint32_t i = 0; i < point.works; ++i) {
       const RooflineWork& work = line_.work[point.first_work + i];
+      const RooflineShare share = line_.ShareOf(point, i);
       const int64_t ns = LengthOf(work);
       const bool is_kernel = spans_[work.span].table == DeviceSpan::Table::kKernel;
       Part part{.share = 0,
                 .time_ns = ns,
                 .kernel_ns = is_kernel ? ns : 0,
                 .kernels = is_kernel ? 1 : 0,
-                .flops = work.flops,
-                .read = work.read,
-                .written = work.written,
+                .flops = share.flops,
+                .read = share.read,
+                .written = share.written,
                 .is_extra = !work.computes};
       if (work.computes) {
         part.share = point.computing_ns > 0

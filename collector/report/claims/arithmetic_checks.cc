@@ -2,6 +2,7 @@
 // kernels that ran.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 
@@ -29,8 +30,10 @@ Products ProductsOf(const Trace& trace) {
   const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
   std::unordered_map<uint32_t, bool> multiplies;  // by name
   Products products;
+  products.any_counted = std::ranges::any_of(
+      roofline.points, [](const RooflinePoint& point) { return point.flops > 0; });
+  if (!products.any_counted) return products;
   for (const RooflinePoint& point : roofline.points) {
-    products.any_counted |= point.flops > 0;
     for (uint32_t i = 0; i < point.works; ++i) {
       const DeviceSpan& span = spans[roofline.work[point.first_work + i].span];
       if (span.table != DeviceSpan::Table::kKernel) continue;
