@@ -25,7 +25,7 @@ int64_t OnCriticalPath(const Run& run, uint32_t trace, Saving saving) {
   int64_t ns = 0;
   for (size_t c = 0; c < kCauses; ++c) {
     if ((saving.causes & BitOf(static_cast<Cause>(c))) == 0) continue;
-    ns += Length(Intersection(moments, MomentsOnCriticalPath(run)[trace][c]));
+    ns += LengthInBoth(moments, MomentsOnCriticalPath(run)[trace][c]);
   }
   const double share = std::clamp(saving.share, 0.0, 1.0);
   ns = static_cast<int64_t>(static_cast<double>(ns) * share) /

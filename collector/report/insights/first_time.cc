@@ -55,16 +55,16 @@ class Costs {
   }
 
   FirstTimeCosts Take() {
+    std::erase_if(costs_, [](const Cost& cost) { return cost.end - cost.start < kLeastNs; });
+    if (costs_.empty()) return {};
     std::vector<Interval> idle;
-    for (const LostPiece& piece : rank_.lost()) {
-      if ((kIdleCauses & BitOf(piece.cause)) != 0) idle.emplace_back(piece.start, piece.end);
-    }
-    idle = Merged(std::move(idle));
+    rank_.ForEachLost(kIdleCauses, [&idle](const LostPiece& piece) {
+      Append({piece.start, piece.end}, &idle);
+    });
     // The inner and so shorter first: each moment is told once.
     std::ranges::stable_sort(costs_, {}, [](const Cost& cost) { return cost.end - cost.start; });
     FirstTimeCosts of;
     for (const Cost& cost : costs_) {
-      if (cost.end - cost.start < kLeastNs) continue;
       std::vector<Interval> fresh = Difference(Within(idle, cost.start, cost.end), of.idle);
       const int64_t ns = Length(fresh);
       if (ns == 0) continue;
@@ -82,7 +82,8 @@ class Costs {
     struct Api {
       std::string_view name;
       bool loads = false, makes = false, launches = false, may_make = false;
-      std::vector<uint32_t> rows;  // of a kind that a first call of may be a cost
+      std::vector<uint32_t> rows;  // of one that loads or makes
+      int64_t longest = 0;         // of one whose first call may
     };
     std::map<uint32_t, Api> apis;
     Api* of = nullptr;
@@ -94,20 +95,27 @@ class Costs {
         if (is_new) {
           const std::string_view name = trace_.dictionary.Api(last).name;
           const bool loads = LoadsCode(name), makes = MakesContext(name);
-          *of = {name, loads, makes, name.find("Launch") != name.npos, MayMakeContext(name), {}};
+          *of = {name, loads, makes, name.find("Launch") != name.npos, MayMakeContext(name), {}, 0};
         }
       }
-      if (of->loads || of->makes || of->launches || of->may_make) of->rows.push_back(i);
+      if (of->loads || of->makes) {
+        of->rows.push_back(i);
+      } else if (of->launches || of->may_make) {
+        of->longest = std::max(of->longest, calls.end[i] - calls.start[i]);
+      }
     }
     for (const auto& [id, api] : apis) {
       for (const uint32_t row : api.rows) {
-        if (!api.loads && !api.makes) break;
         costs_.push_back({calls.start[row], calls.end[row],
                           api.loads ? FirstTime::kLoading : FirstTime::kContext, api.name});
       }
       // A lazily loaded kernel is loaded by its first launch.
-      if (api.loads || api.makes || !(api.launches || api.may_make)) continue;
-      AddFirst(calls, api.rows, api.launches ? FirstTime::kLoading : FirstTime::kContext, api.name);
+      if (api.longest < kLeastFirstNs) continue;
+      std::vector<uint32_t> rows;
+      for (uint32_t i = 0; i < calls.size(); ++i) {
+        if (calls.api[i] == id) rows.push_back(i);
+      }
+      AddFirst(calls, rows, api.launches ? FirstTime::kLoading : FirstTime::kContext, api.name);
     }
   }
   // Those of `rows` that last far longer than most, before the first that does not.

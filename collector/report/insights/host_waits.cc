@@ -56,10 +56,10 @@ class CopyCalls {
 // Visits the idle moments that began in a wait: visit(index of the wait, piece).
 template <typename Visit>
 void ForEachIdleAfterWait(const RankFacts& rank, Visit&& visit) {
-  for (const LostPiece& piece : rank.lost()) {
-    if (piece.cause != Cause::kSync) continue;
-    const HostWait* const wait = rank.WaitAt(piece.idle_since);
-    if (wait != nullptr) visit(static_cast<size_t>(wait - rank.waits().data()), piece);
+  const std::vector<LostPiece>& pieces = rank.lost(Cause::kSync);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const HostWait* const wait = rank.WaitAt(rank.dry_since()[i]);
+    if (wait != nullptr) visit(static_cast<size_t>(wait - rank.waits().data()), pieces[i]);
   }
 }
 

@@ -13,6 +13,11 @@
 #include "collector/report/insights/insight.h"
 
 namespace ranktap::collector {
+namespace {
+
+constexpr size_t kMany = 4096;
+
+}  // namespace
 
 RankFacts::RankFacts(const Run& run, uint32_t trace)
     : run_(run),
@@ -87,25 +92,48 @@ std::string RankFacts::TimesAStep(int64_t count) const {
                      waterfall_.steps.noun());
 }
 
-const std::vector<LostPiece>& RankFacts::lost() const {
+// In one pass: sets of both kinds, and their difference, were most of *exposed-comm*.
+int64_t RankFacts::TimeAlone(WorkKind kind, WorkKind other) const {
+  int64_t alone = 0, at = INT64_MIN, own_end = INT64_MIN, other_end = INT64_MIN;
+  size_t step = 0;
+  const auto move_to = [&](int64_t until) {
+    const int64_t start = std::max(at, other_end), end = std::min(until, own_end);
+    at = until;
+    alone += LengthWithin(counted_, start, end, &step);
+  };
+  for (const DeviceSpan& span : spans()) {
+    if (span.kind != kind && span.kind != other) continue;
+    move_to(span.start);
+    int64_t& reached = span.kind == kind ? own_end : other_end;
+    reached = std::max(reached, span.end);
+  }
+  move_to(INT64_MAX);
+  return alone;
+}
+
+const RankFacts::LostTime& RankFacts::Lost() const {
   if (lost_) return *lost_;
   lost_.emplace();
   if (!has_device() || counted_.empty()) return *lost_;
-  lost_->reserve(spans().size());
+  const size_t works = spans().size();
   size_t at = 0;
   std::optional<int64_t> dry;
-  SweepDevice(
-      trace_, WaitsForOtherRanks(run_)[index_], counted_.front().first, counted_.back().second,
-      [&](Cause cause, int64_t start, int64_t end, uint32_t span) {
-        const bool is_idle = (kIdleCauses & BitOf(cause)) != 0;
-        dry = is_idle ? dry.value_or(start) : std::optional<int64_t>();
-        if (cause == Cause::kCompute) return;
-        while (at < counted_.size() && counted_[at].second <= start) ++at;
-        for (size_t i = at; i < counted_.size() && counted_[i].first < end; ++i) {
-          lost_->push_back({std::max(start, counted_[i].first), std::min(end, counted_[i].second),
-                            cause, span, dry.value_or(start)});
-        }
-      });
+  SweepDevice(trace_, WaitsForOtherRanks(run_)[index_], counted_.front().first,
+              counted_.back().second, [&](Cause cause, int64_t start, int64_t end, uint32_t span) {
+                const bool is_idle = (kIdleCauses & BitOf(cause)) != 0;
+                dry = is_idle ? dry.value_or(start) : std::optional<int64_t>();
+                if (cause == Cause::kCompute) return;
+                std::vector<LostPiece>& pieces = lost_->by_cause[Index(cause)];
+                // As much of each large one: it takes the block that another gave back
+                // (KeepLargeBlocks).
+                if (pieces.size() >= kMany && pieces.capacity() < works) pieces.reserve(works);
+                while (at < counted_.size() && counted_[at].second <= start) ++at;
+                for (size_t i = at; i < counted_.size() && counted_[i].first < end; ++i) {
+                  pieces.push_back({std::max(start, counted_[i].first),
+                                    std::min(end, counted_[i].second), cause, span});
+                  if (cause == Cause::kSync) lost_->dry_since.push_back(*dry);
+                }
+              });
   return *lost_;
 }
 

@@ -1,8 +1,11 @@
 // Facts of one rank for several rules, each worked out when the first asks.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +15,7 @@
 #include "collector/facts/framework/operator_around.h"
 #include "collector/facts/framework/program_lines.h"
 #include "collector/facts/numbers/interval_set.h"
+#include "collector/report/insights/insight.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
@@ -21,8 +25,6 @@ struct LostPiece {
   int64_t start = 0, end = 0;
   Cause cause{};
   uint32_t span = kNone;  // of spans(): what runs, or what an idle device runs next
-  // When the device ran dry, maybe in an earlier piece or step; the start where it is not idle.
-  int64_t idle_since = 0;
   int64_t length() const { return end - start; }
 };
 
@@ -66,7 +68,30 @@ class RankFacts {
   std::string TimesAStep(int64_t count) const;  // "3.2 times a step", "12 times"
 
   const std::vector<DeviceSpan>& spans() const { return DeviceTimeline(trace_); }
-  const std::vector<LostPiece>& lost() const;  // by start
+  // How long work of one kind ran in counted steps, and none of another kind.
+  int64_t TimeAlone(WorkKind kind, WorkKind other) const;
+  // By start. Of a cause alone: a rule asks for one or two of them, and 10 M events have 4 M
+  // pieces.
+  const std::vector<LostPiece>& lost(Cause cause) const { return Lost().by_cause[Index(cause)]; }
+  // By place in lost(Cause::kSync): when the device ran dry, maybe in an earlier piece or step.
+  const std::vector<int64_t>& dry_since() const { return Lost().dry_since; }
+  // Calls visit(piece) for those of `causes` (BitOf), by start.
+  template <typename Visit>
+  void ForEachLost(uint32_t causes, Visit&& visit) const {
+    std::vector<std::span<const LostPiece>> rest;
+    for (size_t c = 0; c < kCauses; ++c) {
+      const auto cause = static_cast<Cause>(c);
+      if ((causes & BitOf(cause)) != 0 && !lost(cause).empty()) rest.emplace_back(lost(cause));
+    }
+    while (!rest.empty()) {
+      std::ranges::sort(rest, {}, [](const auto& pieces) { return pieces[0].start; });
+      const int64_t until = rest.size() == 1 ? INT64_MAX : rest[1][0].start;
+      size_t visited = 0;
+      while (visited < rest[0].size() && rest[0][visited].start < until) visit(rest[0][visited++]);
+      rest[0] = rest[0].subspan(visited);
+      if (rest[0].empty()) rest.erase(rest.begin());
+    }
+  }
   const std::vector<HostWait>& waits() const;  // by start; of nested ones the outer
   // The call that the host was in; nullptr: in none that waits.
   const HostWait* WaitAt(int64_t time) const;
@@ -80,6 +105,12 @@ class RankFacts {
   std::string PlaceOf(const HostWait& wait) const;
 
  private:
+  struct LostTime {
+    std::array<std::vector<LostPiece>, kCauses> by_cause;
+    std::vector<int64_t> dry_since;
+  };
+  static size_t Index(Cause cause) { return static_cast<size_t>(cause); }
+  const LostTime& Lost() const;
   const OperatorAround& Around() const;
   const ProgramLines& Lines() const;
 
@@ -90,7 +121,7 @@ class RankFacts {
   std::vector<Interval> counted_;
   mutable size_t counted_at_ = 0;  // where the last question was answered
   mutable std::optional<bool> has_launches_;
-  mutable std::optional<std::vector<LostPiece>> lost_;
+  mutable std::optional<LostTime> lost_;
   mutable std::optional<std::vector<HostWait>> waits_;
   mutable std::optional<OperatorAround> around_;
   mutable std::optional<ProgramLines> lines_;

@@ -93,7 +93,6 @@ class Places {
         around_(trace),
         ops_(trace.operators.size() > 0 ? PlaceOperators(trace) : std::vector<OpPlace>()),
         waits_(StreamWaits(trace)),
-        launched_before_(spans_.size(), INT64_MIN),
         lines_(trace),
         samples_(SamplesOf(trace)),
         gaps_(trace),
@@ -102,6 +101,8 @@ class Places {
     Explained phases = PausesOfHost(trace);
     AddPasses(trace, &phases);
     phases_ = phases.Take();
+    if (waits_.empty()) return;
+    launched_before_.resize(spans_.size());
     StreamNumbers streams;
     std::vector<int64_t> last;  // launch, by stream
     for (size_t i = 0; i < spans_.size(); ++i) {
@@ -219,11 +220,16 @@ class Places {
     return time < piece.interval.second;
   }
 
+  // What its stream was told to wait for since the launch before it.
+  auto WaitOf(uint32_t i) const {
+    const int64_t before = launched_before_.empty() ? INT64_MIN : launched_before_[i];
+    return WaitBetween(waits_, spans_[i].stream, before, LaunchOf(i));
+  }
   uint64_t KeyOfWhatFor(uint32_t i) const {
     constexpr uint64_t kEvent = uint64_t{1} << 63;
     const DeviceSpan& span = spans_[i];
     if (span.launch == kNone) return kEvent - 1;
-    if (const auto wait = WaitBetween(waits_, span.stream, launched_before_[i], LaunchOf(i))) {
+    if (const auto wait = WaitOf(i)) {
       return kEvent | wait->on;
     }
     return span.table == DeviceSpan::Table::kKernel ? 0 : KeyOfName(trace_, span);
@@ -232,7 +238,7 @@ class Places {
     const DeviceSpan& span = spans_[i];
     if (span.launch == kNone) return "";
     const int64_t stream = StreamNumber(span.stream);
-    if (const auto wait = WaitBetween(waits_, span.stream, launched_before_[i], LaunchOf(i))) {
+    if (const auto wait = WaitOf(i)) {
       return wait->on == kNone
                  ? fmt::format("for an event that stream {} was told to wait for", stream)
                  : fmt::format("for an event of stream {}, which stream {} was told to wait for",
@@ -249,7 +255,8 @@ class Places {
   OperatorAround around_;
   std::vector<OpPlace> ops_;
   std::map<uint32_t, std::vector<StreamWait>> waits_;
-  std::vector<int64_t> launched_before_;  // by span: the work before it on its stream
+  std::vector<int64_t>
+      launched_before_;  // by span: the work before it on its stream; empty: unasked
   std::vector<Explained::Piece> phases_;
   ProgramLines lines_;
   const HostSamples& samples_;

@@ -18,6 +18,7 @@ constexpr double kLeastShareOfBlockingTransfers =
 // synchronization behavior"); nsys leaves these out, too.
 constexpr uint64_t kStagedBytes = 64 << 10;
 constexpr uint8_t kHostToDevice = 1;  // CUpti_ActivityMemcpyKind
+constexpr uint32_t kCausesLost = BitOf(Cause::kMemory) | BitOf(Cause::kSync) | BitOf(Cause::kHost);
 
 struct BlockingCalls {
   int64_t count = 0, bytes = 0;
@@ -55,16 +56,17 @@ BlockingCalls CallsThatBlock(const RankFacts& rank, const Work& work, std::strin
 std::vector<Interval> LostTo(const RankFacts& rank, const BlockingCalls& calls,
                              DeviceSpan::Table table) {
   std::vector<Interval> moments;
-  for (const LostPiece& piece : rank.lost()) {
+  const std::vector<DeviceSpan>& spans = rank.spans();
+  rank.ForEachLost(kCausesLost, [&](const LostPiece& piece) {
     bool is_theirs = false;
-    if (piece.cause == Cause::kMemory && piece.span != kNone) {
-      const DeviceSpan& span = rank.spans()[piece.span];
-      is_theirs = span.table == table && calls.rows.contains(span.row);
-    } else if (piece.cause == Cause::kSync || piece.cause == Cause::kHost) {
+    if (piece.cause != Cause::kMemory) {
       is_theirs = !Within(calls.on_host, piece.start, piece.start + 1).empty();
+    } else if (piece.span != kNone) {
+      const DeviceSpan& span = spans[piece.span];
+      is_theirs = span.table == table && calls.rows.contains(span.row);
     }
     if (is_theirs) moments.emplace_back(piece.start, piece.end);
-  }
+  });
   return moments;
 }
 
@@ -88,9 +90,7 @@ Answer Judge(const RankFacts& rank, const BlockingCalls& calls, DeviceSpan::Tabl
       .where = Most(calls.by_place),
       .count = calls.count,
       .lost_ns = lost,
-      .saving =
-          Saving{.moments = std::move(moments),
-                 .causes = BitOf(Cause::kMemory) | BitOf(Cause::kSync) | BitOf(Cause::kHost)}};
+      .saving = Saving{.moments = std::move(moments), .causes = kCausesLost}};
   return {.insights = {std::move(insight)}};
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "collector/facts/collectives.h"
@@ -36,12 +37,17 @@ struct StreamUse {
 struct Streams {
   std::map<CommunicationStream, StreamUse> by_stream;
   int64_t compute_ns = 0;  // of all
+  // Mostly asked of the same again.
   bool IsForCompute(const CommunicationStream& stream) const {
+    if (asked && asked->first == stream) return asked->second;
     const auto found = by_stream.find(stream);
-    return found != by_stream.end() && compute_ns > 0 &&
-           static_cast<double>(found->second.compute_ns) >=
-               kComputeStreamShare * static_cast<double>(compute_ns);
+    const bool is = found != by_stream.end() && compute_ns > 0 &&
+                    static_cast<double>(found->second.compute_ns) >=
+                        kComputeStreamShare * static_cast<double>(compute_ns);
+    asked.emplace(stream, is);
+    return is;
   }
+  mutable std::optional<std::pair<CommunicationStream, bool>> asked;
 };
 
 Streams UseOfStreams(const RankFacts& rank) {
@@ -63,10 +69,7 @@ Streams UseOfStreams(const RankFacts& rank) {
 
 // What a rank could compute while it communicates: what it does not compute meanwhile already.
 int64_t ComputeToHideBehind(const RankFacts& rank) {
-  const std::vector<Interval> compute =
-      Intersection(MergedIntervals(rank.spans(), WorkKind::kCompute), rank.counted());
-  const std::vector<Interval> comm = MergedIntervals(rank.spans(), WorkKind::kCommunication);
-  return rank.PerStep(Length(compute) - Length(Intersection(compute, comm)));
+  return rank.PerStep(rank.TimeAlone(WorkKind::kCompute, WorkKind::kCommunication));
 }
 
 struct Exposed {
@@ -80,11 +83,15 @@ template <typename Picks>
 Exposed ExposedTransfers(const RankFacts& rank, Picks&& picks) {
   Exposed exposed;
   const std::vector<DeviceSpan>& spans = rank.spans();
-  for (const LostPiece& piece : rank.lost()) {
-    if (piece.cause != Cause::kTransfer || piece.span == kNone) continue;
+  for (const LostPiece& piece : rank.lost(Cause::kTransfer)) {
+    if (piece.span == kNone) continue;
     if (!picks(spans[piece.span])) continue;
     exposed.ns += piece.length();
-    exposed.by_span.emplace_back(piece.span, piece.length());
+    if (!exposed.by_span.empty() && exposed.by_span.back().first == piece.span) {
+      exposed.by_span.back().second += piece.length();
+    } else {
+      exposed.by_span.emplace_back(piece.span, piece.length());
+    }
     exposed.moments.emplace_back(piece.start, piece.end);
   }
   auto& list = exposed.by_span;

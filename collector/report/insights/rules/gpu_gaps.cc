@@ -37,14 +37,13 @@ std::vector<IdleGap> GapsOf(const RankFacts& rank, int64_t shortest) {
     if (open && open->length() >= shortest) gaps.push_back(*open);
     open.reset();
   };
-  for (const LostPiece& piece : rank.lost()) {
-    if ((kIdleCauses & BitOf(piece.cause)) == 0) continue;
+  rank.ForEachLost(kIdleCauses, [&](const LostPiece& piece) {
     if (open && open->end != piece.start) close();
     if (!open) open = IdleGap{.start = piece.start};
     open->end = piece.end;
     open->next = piece.span;
     open->times[static_cast<size_t>(piece.cause)] += piece.length();
-  }
+  });
   close();
   return gaps;
 }

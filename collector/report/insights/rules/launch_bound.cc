@@ -30,8 +30,8 @@ struct Gaps {
 Gaps GapsBeforeLaunches(const RankFacts& rank) {
   Gaps gaps;
   const std::vector<DeviceSpan>& spans = rank.spans();
-  for (const LostPiece& piece : rank.lost()) {
-    if (piece.cause != Cause::kHost || piece.span == kNone) continue;
+  for (const LostPiece& piece : rank.lost(Cause::kHost)) {
+    if (piece.span == kNone) continue;
     const DeviceSpan& next = spans[piece.span];
     const bool is_launch = next.launch != kNone && !IsLaunchedByGraph(rank, next);
     if (!is_launch || piece.length() > kLongestLaunchGapNs) continue;

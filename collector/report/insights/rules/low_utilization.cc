@@ -55,12 +55,8 @@ bool NamesACollective(std::string_view range) {
 }
 
 bool HasExposedCollectives(const RankFacts& rank) {
-  const auto moments = [&rank](WorkKind kind) {
-    return Intersection(MergedIntervals(rank.spans(), kind), rank.counted());
-  };
-  const std::vector<Interval> exposed =
-      Difference(moments(WorkKind::kCommunication), moments(WorkKind::kCompute));
-  return rank.IsWorth(rank.PerStep(Length(exposed)), kLeastLowShare);
+  const int64_t exposed = rank.TimeAlone(WorkKind::kCommunication, WorkKind::kCompute);
+  return rank.IsWorth(rank.PerStep(exposed), kLeastLowShare);
 }
 
 // Where known collectives are exposed, ranges tell which. Elsewhere a range that is named like one
@@ -81,10 +77,10 @@ std::string CommunicationWhileIdle(const RankFacts& rank, const std::vector<Inte
     by_name[name].emplace_back(trace.ranges.start[i], trace.ranges.end[i]);
     all.emplace_back(trace.ranges.start[i], trace.ranges.end[i]);
   }
-  if (Length(Intersection(Merged(std::move(all)), idle)) * 2 <= Length(idle)) return "";
+  if (LengthInBoth(Merged(std::move(all)), idle) * 2 <= Length(idle)) return "";
   std::pair<int64_t, uint32_t> most{-1, 0};
   for (auto& [name, moments] : by_name) {
-    most = std::max(most, {Length(Intersection(Merged(std::move(moments)), idle)), name});
+    most = std::max(most, {LengthInBoth(Merged(std::move(moments)), idle), name});
   }
   return std::string(trace.dictionary.String(most.second));
 }
@@ -95,12 +91,11 @@ std::string AdviceOnIdleTime(const RankFacts& rank) {
   std::array<int64_t, kCauses> times{};
   int64_t all = 0;
   std::vector<Interval> idle;
-  for (const LostPiece& piece : rank.lost()) {
-    if ((kIdleCauses & BitOf(piece.cause)) == 0) continue;
-    idle.emplace_back(piece.start, piece.end);
+  rank.ForEachLost(kIdleCauses, [&](const LostPiece& piece) {
+    Append({piece.start, piece.end}, &idle);
     times[static_cast<size_t>(piece.cause)] += piece.length();
     all += piece.length();
-  }
+  });
   if (const FirstTimeCosts costs = FirstTimeCostsOf(rank); costs.ns() * 2 > all) {
     return std::string(AdviceOn(costs.Most()));
   }
@@ -121,7 +116,7 @@ std::string AdviceOnIdleTime(const RankFacts& rank) {
     default:
       break;
   }
-  const std::string range = CommunicationWhileIdle(rank, Merged(std::move(idle)));
+  const std::string range = CommunicationWhileIdle(rank, idle);
   if (range.empty()) return "";
   return fmt::format(
       "Overlap what the range {} communicates with computation, or send less: the device waits "
@@ -133,8 +128,7 @@ std::string AdviceOnIdleTime(const RankFacts& rank) {
 Insight About(const RankFacts& rank, uint32_t device, const Use& use) {
   const Interval longest =
       *std::ranges::max_element(use.low, {}, [](const Interval& i) { return i.second - i.first; });
-  const int64_t lost =
-      rank.PerStep(Length(Intersection(Difference(use.low, use.busy), rank.counted())));
+  const int64_t lost = rank.PerStep(LengthInBoth(Difference(use.low, use.busy), rank.counted()));
   return {
       .device = device,
       .finding = fmt::format(

@@ -61,9 +61,10 @@ void AddCopies(const RankFacts& rank, Ways* ways) {
 }
 
 void AddMoments(const RankFacts& rank, const std::vector<WaitReason>& reasons, OneWay* way) {
-  for (const LostPiece& piece : rank.lost()) {
-    if (piece.cause != Cause::kMemory || piece.span == kNone) continue;
-    const DeviceSpan& span = rank.spans()[piece.span];
+  const std::vector<DeviceSpan>& spans = rank.spans();
+  for (const LostPiece& piece : rank.lost(Cause::kMemory)) {
+    if (piece.span == kNone) continue;
+    const DeviceSpan& span = spans[piece.span];
     if (span.table == DeviceSpan::Table::kCopy && way->is_pageable[span.row]) {
       way->moments.emplace_back(piece.start, piece.end);
     }

@@ -17,47 +17,55 @@ constexpr double kLeastShareOfTinyKernels = 0.2;  // of the step, with the gaps 
 
 struct Tiny {
   int64_t kernels = 0, count = 0, busy_ns = 0, gap_ns = 0;
-  std::vector<Interval> gaps;    // between two of them on one stream
-  std::vector<bool> after_tiny;  // by span: itself tiny, as is the one before it
+  std::vector<Interval> gaps;  // between two of them on one stream
+  bool is_most() const {
+    return static_cast<double>(count) >= kLeastOfKernels * static_cast<double>(kernels);
+  }
 };
+
+bool IsTiny(const DeviceSpan& span) {
+  return span.table == DeviceSpan::Table::kKernel && span.kind == WorkKind::kCompute &&
+         span.end - span.start < kTinyNs;
+}
 
 Tiny CountTiny(const RankFacts& rank) {
   Tiny tiny;
-  const std::vector<DeviceSpan>& spans = rank.spans();
-  tiny.after_tiny.resize(spans.size());
-  StreamNumbers streams;
-  std::vector<bool> was_tiny;  // by stream
-  for (uint32_t i = 0; i < spans.size(); ++i) {
-    const DeviceSpan& span = spans[i];
-    const uint32_t stream = streams.Of(span);
-    if (stream == was_tiny.size()) was_tiny.push_back(false);
+  for (const DeviceSpan& span : rank.spans()) {
     const bool is_kernel =
         span.table == DeviceSpan::Table::kKernel && span.kind == WorkKind::kCompute;
-    const bool is_tiny = is_kernel && span.end - span.start < kTinyNs;
-    tiny.after_tiny[i] = is_tiny && was_tiny[stream];
-    was_tiny[stream] = is_tiny;
     if (!is_kernel || !rank.IsCounted(span.start)) continue;
     ++tiny.kernels;
-    if (!is_tiny) continue;
+    if (!IsTiny(span)) continue;
     ++tiny.count;
     tiny.busy_ns += span.end - span.start;
   }
-  for (const LostPiece& piece : rank.lost()) {
-    if (piece.cause != Cause::kHost && piece.cause != Cause::kLatency) continue;
-    if (piece.span == kNone || !tiny.after_tiny[piece.span]) continue;
-    tiny.gap_ns += piece.length();
-    tiny.gaps.emplace_back(piece.start, piece.end);
-  }
   return tiny;
+}
+
+void AddGaps(const RankFacts& rank, Tiny* tiny) {
+  const std::vector<DeviceSpan>& spans = rank.spans();
+  std::vector<bool> after_tiny(spans.size());  // itself tiny, as is the one before it
+  StreamNumbers streams;
+  std::vector<bool> was_tiny;  // by stream
+  for (uint32_t i = 0; i < spans.size(); ++i) {
+    const uint32_t stream = streams.Of(spans[i]);
+    if (stream == was_tiny.size()) was_tiny.push_back(false);
+    const bool is_tiny = IsTiny(spans[i]);
+    after_tiny[i] = is_tiny && was_tiny[stream];
+    was_tiny[stream] = is_tiny;
+  }
+  rank.ForEachLost(BitOf(Cause::kHost) | BitOf(Cause::kLatency), [&](const LostPiece& piece) {
+    if (piece.span == kNone || !after_tiny[piece.span]) return;
+    tiny->gap_ns += piece.length();
+    tiny->gaps.emplace_back(piece.start, piece.end);
+  });
 }
 
 // Names the operators that launch most of them.
 std::string MostAt(const RankFacts& rank) {
   std::unordered_map<std::string, int64_t> by_place;
   for (const DeviceSpan& span : rank.spans()) {
-    const bool is_tiny = span.table == DeviceSpan::Table::kKernel &&
-                         span.kind == WorkKind::kCompute && span.end - span.start < kTinyNs;
-    if (is_tiny && rank.IsCounted(span.start)) ++by_place[rank.PlaceOf(span)];
+    if (IsTiny(span) && rank.IsCounted(span.start)) ++by_place[rank.PlaceOf(span)];
   }
   std::string most;
   int64_t count = 0;
@@ -75,13 +83,9 @@ Answer FindTinyKernels(const RankFacts& rank) {
   if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   Tiny tiny = CountTiny(rank);
   if (tiny.kernels == 0) return CannotTell("no kernels are recorded");
-  const int64_t taken = rank.PerStep(tiny.busy_ns + tiny.gap_ns);
-  const bool is_most =
-      static_cast<double>(tiny.count) >= kLeastOfKernels * static_cast<double>(tiny.kernels);
-  if (!is_most || rank.TimesPerStep(tiny.count) < kLeastKernelsPerStep ||
-      !rank.IsWorth(taken, kLeastShareOfTinyKernels)) {
-    return {};
-  }
+  if (!tiny.is_most() || rank.TimesPerStep(tiny.count) < kLeastKernelsPerStep) return {};
+  AddGaps(rank, &tiny);
+  if (!rank.IsWorth(rank.PerStep(tiny.busy_ns + tiny.gap_ns), kLeastShareOfTinyKernels)) return {};
   const int64_t gaps = rank.PerStep(tiny.gap_ns);
   std::string where = MostAt(rank);
   Insight insight{

@@ -34,12 +34,11 @@ Answer FindUnfusedOptimizer(const RankFacts& rank) {
   }
   std::vector<Interval> gaps;
   int64_t gap_ns = 0;
-  for (const LostPiece& piece : rank.lost()) {
-    const bool is_gap = piece.cause == Cause::kHost || piece.cause == Cause::kLatency;
-    if (!is_gap || piece.span == kNone || !chosen[piece.span]) continue;
+  rank.ForEachLost(BitOf(Cause::kHost) | BitOf(Cause::kLatency), [&](const LostPiece& piece) {
+    if (piece.span == kNone || !chosen[piece.span]) return;
     gap_ns += piece.length();
     gaps.emplace_back(piece.start, piece.end);
-  }
+  });
   gap_ns = rank.PerStep(gap_ns);
   const bool is_many = rank.TimesPerStep(work.count()) >= kLeastKernels;
   if (!is_many || !rank.IsWorth(work.per_step() + gap_ns, kLeastShareOfUnfusedOptimizer)) return {};
