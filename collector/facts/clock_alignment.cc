@@ -33,7 +33,7 @@ std::map<std::pair<uint32_t, uint32_t>, Meetings> FindMeetings(
     const std::vector<CollectiveRun>& collectives) {
   std::map<std::pair<uint32_t, uint32_t>, Meetings> meetings;
   for (const CollectiveRun& collective : collectives) {
-    if (!IsFull(collective.type)) continue;
+    if (!IsFull(collective.type())) continue;
     const CollectiveMember& a = collective.members[0];
     for (size_t i = 1; i < collective.members.size(); ++i) {
       const CollectiveMember& b = collective.members[i];

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "collector/facts/collective_types.h"
 #include "collector/facts/device_timeline.h"
@@ -43,19 +45,20 @@ Identity Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Coll
   const Trace& trace = run.traces[t];
   Identity identity;
   CollectiveRun& as = identity.as;
+  CollectiveName name;
   const std::string_view operators_name = described != nullptr && !described->name.empty()
                                               ? std::string_view(described->name)
                                               : OperatorThatCommunicates(trace, span.row);
-  as.type = CollectiveTypeOf(operators_name.empty() ? trace.dictionary.String(span.name)
-                                                    : operators_name);
+  name.type = CollectiveTypeOf(operators_name.empty() ? trace.dictionary.String(span.name)
+                                                      : operators_name);
   std::string& key = identity.key;
   if (described != nullptr && !(described->group.empty() && described->group_ranks.empty())) {
     const std::string& description = described->group_description;
-    as.group = description.empty() || description == "undefined"
-                   ? fmt::format("group {}", described->group)
-                   : description;
+    name.group = description.empty() || description == "undefined"
+                     ? fmt::format("group {}", described->group)
+                     : description;
     as.group_size = described->group_size;
-    as.bytes = FullBufferBytes(as.type, *described);
+    as.bytes = FullBufferBytes(name.type, *described);
     key = fmt::format("{}|{}", described->group, described->group_ranks);
     // One name without its members may be a different group on each rank.
     if (described->group_ranks.empty() && described->group_size != 0 &&
@@ -65,14 +68,14 @@ Identity Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Coll
   } else {
     // Streams have numbers of their own in each process: of several, MatchByOrder decides.
     const bool is_one = run.traces.size() == 1;
-    as.group = is_one ? fmt::format("stream {}", span.stream) : "not recorded";
-    key = is_one ? fmt::format("{}|{}|{}", as.group, span.device, as.type)
-                 : fmt::format("not recorded|{}", as.type);
+    name.group = is_one ? fmt::format("stream {}", span.stream) : "not recorded";
+    key = is_one ? fmt::format("{}|{}|{}", name.group, span.device, name.type)
+                 : fmt::format("not recorded|{}", name.type);
     identity.has_group = false;
     identity.device = span.device;
     identity.stream = span.stream;
   }
-  const bool is_pair = as.type == "send" || as.type == "recv" || as.type == "sendrecv";
+  const bool is_pair = name.type == "send" || name.type == "recv" || name.type == "sendrecv";
   if (is_pair) key += fmt::format("|{}", t);
   // Calls without a number are counted within a window.
   if (described == nullptr || described->sequence == 0) {
@@ -80,6 +83,7 @@ Identity Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Coll
       key += fmt::format("|window {}", window);
     }
   }
+  as.name = std::make_shared<const CollectiveName>(std::move(name));
   return identity;
 }
 
@@ -118,6 +122,8 @@ Calls CallsOf(const Run& run, uint32_t t) {
 
 class Matcher {
  public:
+  // At most so many are found. What is not used costs address space alone.
+  void Reserve(size_t calls) { list_.reserve(calls); }
   // Adds one trace's calls.
   void Add(const Calls& calls) {
     std::vector<uint32_t> numbers;  // of the keys, by identity
@@ -144,12 +150,19 @@ class Matcher {
     std::iota(order.begin(), order.end(), 0u);
     const auto before = [&](uint32_t a, uint32_t b) { return start(a) < start(b); };
     if (std::is_sorted(order.begin(), order.end(), before)) return std::move(list_);
-    // Rows first: a collective is ten words.
+    // Rows first: a collective is ten words. Then each where it belongs, without a second list.
     std::stable_sort(order.begin(), order.end(), before);
-    std::vector<CollectiveRun> sorted;
-    sorted.reserve(order.size());
-    for (const uint32_t i : order) sorted.push_back(std::move(list_[i]));
-    return sorted;
+    for (uint32_t i = 0; i < order.size(); ++i) {
+      if (order[i] == i) continue;
+      CollectiveRun first = std::move(list_[i]);
+      uint32_t to = i;
+      for (; order[to] != i; to = std::exchange(order[to], to)) {
+        list_[to] = std::move(list_[order[to]]);
+      }
+      list_[to] = std::move(first);
+      order[to] = to;
+    }
+    return std::move(list_);
   }
 
  private:
@@ -220,14 +233,14 @@ Calls ProfiledGlooOf(const Run& run, uint32_t t) {
     if (!name.starts_with("gloo:")) continue;
     Identity& identity = calls.identities.emplace_back();
     CollectiveRun& as = identity.as;
-    as.type = CollectiveTypeOf(name);
-    as.group = HostGroupName(GroupOfGlooRange(trace, 0, size), size);
+    as.name = std::make_shared<const CollectiveName>(CollectiveName{
+        CollectiveTypeOf(name), HostGroupName(GroupOfGlooRange(trace, 0, size), size)});
     as.group_size = size;
     as.bytes = TensorBytes(trace, ops.shapes.At(op), ops.types.At(op));
-    if (as.type == "allgather" || as.type == "gather") as.bytes *= std::min(size, 1u << 20);
-    const bool is_pair = as.type == "send" || as.type == "recv";
+    if (as.type() == "allgather" || as.type() == "gather") as.bytes *= std::min(size, 1u << 20);
+    const bool is_pair = as.type() == "send" || as.type() == "recv";
     // Counted by type and size: a window may begin amid calls.
-    identity.key = fmt::format("gloo|{}|{}|{}{}{}", size, as.type, as.bytes, window,
+    identity.key = fmt::format("gloo|{}|{}|{}{}{}", size, as.type(), as.bytes, window,
                                is_pair ? fmt::format("|{}", t) : "");
     calls.list.push_back(
         {static_cast<uint32_t>(calls.list.size()), 0, {t, kNone, ops.start[op], ops.end[op]}});
@@ -249,9 +262,9 @@ Calls HostCallsOf(const Run& run, uint32_t t) {
     const auto [at, is_new] = contexts.try_emplace({size, ranges.color.At(row)}, of_size[size]);
     if (is_new) ++of_size[size];
     Identity& identity = calls.identities.emplace_back();
-    identity.as.type = CollectiveTypeOf(trace.dictionary.String(ranges.name[row]));
     const ProcessGroup* const group = GroupOfGlooRange(trace, ranges.color.At(row), size);
-    identity.as.group = HostGroupName(group, size);
+    identity.as.name = std::make_shared<const CollectiveName>(CollectiveName{
+        CollectiveTypeOf(trace.dictionary.String(ranges.name[row])), HostGroupName(group, size)});
     identity.as.group_size = size;
     identity.as.bytes =
         static_cast<int64_t>(std::min<uint64_t>(ranges.payload.At(row), uint64_t{1} << 50));
@@ -319,7 +332,10 @@ std::vector<CollectiveRun> Match(const Run& run, CallsOfTrace&& calls_of) {
   ForEachTraceAtOnce(run, [&](uint32_t t) { calls[t] = calls_of(run, t); });
   MatchByOrder(run, &calls);
   Matcher matcher;
-  for (const Calls& of_trace : calls) matcher.Add(of_trace);
+  size_t all = 0;
+  for (const Calls& of_trace : calls) all += of_trace.list.size();
+  matcher.Reserve(all);
+  for (Calls& of_trace : calls) matcher.Add(std::exchange(of_trace, {}));
   return matcher.Take();
 }
 

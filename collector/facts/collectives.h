@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,15 +17,21 @@ struct CollectiveMember {
   int64_t length() const { return end - start; }
 };
 
+struct CollectiveName {
+  std::string type;   // "allreduce", "allgather", "reducescatter", "broadcast", "sendrecv", ...
+  std::string group;  // its process group, or "stream N" where nothing names one
+};
+
 // One collective as it ran. With all members traced, wait and transfer follow without clocks: all
 // end together, so the shortest member (the last to arrive) transferred all the time, and
 // wait_r = length_r - shortest.
 struct CollectiveRun {
-  std::string type;   // "allreduce", "allgather", "reducescatter", "broadcast", "sendrecv", ...
-  std::string group;  // its process group, or "stream N" where nothing names one
-  uint32_t group_size = 0;                // 0: not known
-  int64_t bytes = 0;                      // the full buffer, as nccl-tests count; 0: not known
-  std::vector<CollectiveMember> members;  // by trace
+  std::shared_ptr<const CollectiveName> name;  // one for all calls that are alike: there are many
+  uint32_t group_size = 0;                     // 0: not known
+  int64_t bytes = 0;                           // the full buffer, as nccl-tests count; 0: not known
+  std::vector<CollectiveMember> members;       // by trace
+  const std::string& type() const { return name->type; }
+  const std::string& group() const { return name->group; }
   // Members of different groups may carry the same name: only equal groups are matched.
   int64_t shortest() const;
   // Index into members of the last one to arrive.

@@ -74,11 +74,11 @@ void GraphCommunication::OfWork(uint32_t work, WorkNode* node) {
   const uint32_t matched = by_work_.empty() ? kNone : by_work_[work];
   const CollectiveRun* const run = matched == kNone ? nullptr : &runs_[matched];
   std::string type = described != nullptr ? CommunicationType(described->name) : "";
-  if (type.empty() && run != nullptr) type = run->type;
+  if (type.empty() && run != nullptr) type = run->type();
   if (type.empty()) type = CommunicationType(node->name);
   if (type.empty()) return;
   const std::string name = described != nullptr && !described->group.empty() ? described->group
-                           : run != nullptr                                  ? run->group
+                           : run != nullptr                                  ? run->group()
                                                                              : "";
   node->group = groups_.NumberOf(name);
   node->message = described != nullptr ? MessageBytes(*described) : 0;

@@ -17,11 +17,11 @@ void AddCaptured(const Run& run, const Trace& trace, const ExportOptions& option
   const auto index = static_cast<uint32_t>(&trace - run.traces.data());
   for (const CollectiveRun& call : MatchHostCollectives(run)) {
     // As Chakra's stock files count: what goes in.
-    const bool gathers = call.type == "allgather" && call.group_size != 0;
+    const bool gathers = call.type() == "allgather" && call.group_size != 0;
     const int64_t bytes = gathers ? call.bytes / call.group_size : call.bytes;
     for (const CollectiveMember& member : call.members) {
       if (member.trace != index || !options.Keeps(member.start, member.end)) continue;
-      list->push_back({member.start, member.end, call.type, call.group, bytes});
+      list->push_back({member.start, member.end, call.type(), call.group(), bytes});
     }
   }
 }

@@ -66,8 +66,8 @@ ParquetTable CollectiveTable(const std::vector<Part>& parts, const Trace& trace,
     return parts[i].member->start + shift;
   });
   table.Integer("duration_ns", [&parts](uint32_t i) { return parts[i].member->length(); });
-  table.Text("type", [&parts](uint32_t i) -> std::string_view { return parts[i].call->type; });
-  table.Text("group", [&parts](uint32_t i) -> std::string_view { return parts[i].call->group; });
+  table.Text("type", [&parts](uint32_t i) -> std::string_view { return parts[i].call->type(); });
+  table.Text("group", [&parts](uint32_t i) -> std::string_view { return parts[i].call->group(); });
   table.Optional(
       "group_size",
       [&parts](uint32_t i) {

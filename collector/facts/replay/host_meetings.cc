@@ -105,7 +105,7 @@ class HostMeetings {
     for (uint32_t c = 0; c < list_.size(); ++c) {
       ready_[c].resize(list_[c].members.size());
       done_[c].resize(list_[c].members.size());
-      if (list_[c].type == "send" || list_[c].type == "recv") continue;
+      if (list_[c].type() == "send" || list_[c].type() == "recv") continue;
       for (uint32_t m = 0; m < list_[c].members.size(); ++m) {
         const CollectiveMember& member = list_[c].members[m];
         by_trace_[member.trace].push_back({member.start, member.end, c, m});
@@ -185,7 +185,7 @@ class HostMeetings {
         links_->Link(ready_[c][m], links_->Node(meeting), EdgeKind::kMeeting);
       }
       // Who only sends, or receives from one, need not wait for the rest.
-      const bool waits = end >= all_there || !HasARoot(call.type);
+      const bool waits = end >= all_there || !HasARoot(call.type());
       const int64_t since = waits ? all_there : start;
       done_[c][m] = builder.AddNode(NodeKind::kTransfer, member.trace, kNone, since, end - since);
       if (waits) {

@@ -138,7 +138,7 @@ json Collectives(const Run& run, const Buckets& buckets, const std::vector<StepP
         const StepPlaces& of = steps[member.trace];
         const int64_t step =
             member.work == kNone ? of.OnHost(member.start) : of.OnDevice(member.start);
-        times.Add({call.group, call.type, call.bytes}, member.trace, step, member.length());
+        times.Add({call.group(), call.type(), call.bytes}, member.trace, step, member.length());
       }
     }
   }

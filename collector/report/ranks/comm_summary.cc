@@ -77,7 +77,7 @@ std::map<Key, CommRow> CountCalls(const Run& run) {
   std::map<Key, CommRow> by_key;
   for (const auto* const calls : {&MatchCollectives(run), &MatchHostCollectives(run)}) {
     for (const CollectiveRun& call : *calls) {
-      Add(run, call, compute, &by_key[{call.group, call.type, call.bytes}]);
+      Add(run, call, compute, &by_key[{call.group(), call.type(), call.bytes}]);
     }
   }
   return by_key;

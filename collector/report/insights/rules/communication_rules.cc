@@ -128,7 +128,7 @@ std::string MostExposed(const RankFacts& rank, const Exposed& exposed) {
   return NameOf(rank.trace(), spans[of_name->first]);
 }
 
-// What helps against exposed collectives of one type, as CollectiveRun::type names it.
+// What helps against exposed collectives of one type, as CollectiveRun::type() names it.
 std::string_view AdviceOnCollective(std::string_view type) {
   if (type == "allreduce") {
     return "Start all-reduces as gradients are ready: DistributedDataParallel's buckets overlap "
@@ -161,7 +161,7 @@ std::string MostExposedType(const RankFacts& rank, const Exposed& exposed) {
   std::map<std::string_view, int64_t> by_type;
   for (const auto& [span, ns] : exposed.by_span) {
     const uint32_t collective = collectives[span];
-    if (collective != kNone) by_type[all[collective].type] += ns;
+    if (collective != kNone) by_type[all[collective].type()] += ns;
   }
   const auto most =
       std::ranges::max_element(by_type, {}, [](const auto& entry) { return entry.second; });
