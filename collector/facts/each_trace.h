@@ -1,11 +1,8 @@
 #pragma once
 
-#include <algorithm>
-#include <atomic>
 #include <cstdint>
-#include <thread>
-#include <vector>
 
+#include "collector/trace/at_once.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
@@ -14,15 +11,7 @@ namespace ranktap::collector {
 // may touch what belongs to its index alone, and must not throw.
 template <typename Visit>
 void ForEachTraceAtOnce(const Run& run, Visit&& visit) {
-  std::atomic<uint32_t> next = 0;
-  const auto work = [&] {
-    for (uint32_t i = next++; i < run.traces.size(); i = next++) visit(i);
-  };
-  std::vector<std::jthread> threads;
-  const size_t wanted =
-      std::min<size_t>(run.traces.size(), std::max(1u, std::thread::hardware_concurrency()));
-  for (size_t i = 1; i < wanted; ++i) threads.emplace_back(work);
-  work();
+  ForEachAtOnce(run.traces.size(), [&visit](size_t i) { visit(static_cast<uint32_t>(i)); });
 }
 
 }  // namespace ranktap::collector

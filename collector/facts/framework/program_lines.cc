@@ -60,6 +60,7 @@ std::string_view ProgramLines::OfOperator(uint32_t op) const {
   while (op != kNone && trace_.operators.stack.At(op) == 0) op = trace_.operators.parent[op];
   if (op == kNone) return "";
   const uint32_t stack = trace_.operators.stack.At(op);
+  const std::lock_guard lock(mutex_);
   const auto [line, is_new] = of_stack_.try_emplace(stack);
   if (!is_new) return line->second;
   for (std::string& frame : InnermostFrames(trace_.dictionary.String(stack), kFramesLookedAt)) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -19,7 +20,7 @@ bool IsFrameOfTheProgram(std::string_view frame);
 std::string_view ProgramLineOf(std::string_view stack);
 
 // "train.py(12): step": the innermost Python frame that is not PyTorch's own. Empty: not known.
-// Views live as long as this. Not safe from several threads.
+// Views live as long as this. Safe from several threads.
 class ProgramLines {
  public:
   explicit ProgramLines(const Trace& trace);
@@ -37,6 +38,7 @@ class ProgramLines {
 
   const Trace& trace_;
   std::vector<std::vector<OpenCall>> calls_;                    // by writer, by start
+  mutable std::mutex mutex_;                                    // of what follows
   mutable std::unordered_map<uint32_t, std::string> of_stack_;  // by Dictionary::String
 };
 

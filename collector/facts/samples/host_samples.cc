@@ -245,6 +245,15 @@ void LineTally::Add(const HostSamples& samples, int64_t start, int64_t end) {
   });
 }
 
+void LineTally::Add(const LineTally& other) {
+  total_ns_ += other.total_ns_;
+  looked_ns_ += other.looked_ns_;
+  for (const auto& [text, seen] : other.by_line_) {
+    by_line_[text].ns += seen.ns;
+    by_line_[text].looks += seen.looks;
+  }
+}
+
 std::string LineTally::Most() const {
   for (const auto& [text, seen] : by_line_) {
     if (seen.looks >= kFewestLooks && seen.ns * 2 > std::max(total_ns_, looked_ns_)) return text;

@@ -140,6 +140,7 @@ class LineTally {
  public:
   // Of the main thread's time in (start, end].
   void Add(const HostSamples& samples, int64_t start, int64_t end);
+  void Add(const LineTally& other);
   // "train.py:97 (main)"; empty where no line of the program has more than half of all that was
   // added, where less than half of that was seen, or where few looks say so.
   std::string Most() const;

@@ -51,8 +51,7 @@ struct Ruling {
   bool is_undecided() const { return !against.empty(); }
 };
 
-// Worked out once and kept in the run's memo. Not for the threads of ForEachTraceAtOnce, unless
-// somebody asked before.
+// Worked out once and kept in the run's memo.
 const Ruling& RulingOn(const Run& run, Claim claim);
 
 }  // namespace ranktap::collector

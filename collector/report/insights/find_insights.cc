@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
-#include <mutex>
 #include <utility>
 
 #include "collector/facts/each_trace.h"
@@ -33,6 +31,25 @@ int64_t OnCriticalPath(const Run& run, uint32_t trace, Saving saving) {
   return std::clamp<int64_t>(ns, 0, std::max<int64_t>(0, saving.most_ns));
 }
 
+// Why no saving is known; empty: they are.
+const std::string& WhyNoSavings(const Run& run) {
+  const std::string& why = RulingOn(run, Claim::kLargestLoss).why;
+  const Ruling& recoverable = RulingOn(run, Claim::kRecoverable);
+  return why.empty() && recoverable.against != kOfLargestAlone ? recoverable.why : why;
+}
+
+// Bounds what each promises. Their moments, which may be as large as the trace, are let go.
+void BoundSavings(const Run& run, Answer* answer) {
+  for (Insight& insight : answer->insights) {
+    std::optional<Saving> saving = std::exchange(insight.saving, {});
+    // The path is one of devices: where none did anything there is none.
+    const bool has_path = !ComputeWaterfalls(run)[insight.trace].on_host;
+    if (!saving || !has_path || !WhyNoSavings(run).empty()) continue;
+    insight.most_ns = saving->most_ns;
+    insight.saving_ns = OnCriticalPath(run, insight.trace, std::move(*saving));
+  }
+}
+
 // By rule: what it said of each rank, or of the job alone.
 using Answers = std::vector<std::vector<Answer>>;
 
@@ -40,18 +57,31 @@ Answers AskAll(const Run& run, std::span<const InsightRule> rules) {
   Answers answers(rules.size());
   for (size_t r = 0; r < rules.size(); ++r) {
     answers[r].resize(rules[r].of_job != nullptr ? 1 : run.traces.size());
-    if (rules[r].of_job != nullptr) answers[r][0] = rules[r].of_job(run);
   }
-  // Before the threads, which would wait for one of them.
-  ComputeWaterfalls(run);
-  for (const Claim claim : {Claim::kTransfer, Claim::kBusy}) RulingOn(run, claim);
-  ForEachTraceAtOnce(run, [&](uint32_t t) {
-    const RankFacts facts(run, t);
-    for (size_t r = 0; r < rules.size(); ++r) {
-      if (rules[r].of_rank == nullptr) continue;
-      answers[r][t] = rules[r].of_rank(facts);
-      for (Insight& insight : answers[r][t].insights) insight.trace = t;
+  const auto ask = [&](const RankFacts& facts, size_t r) {
+    if (rules[r].of_rank == nullptr) return;
+    Answer& answer = answers[r][facts.index()] = rules[r].of_rank(facts);
+    for (Insight& insight : answer.insights) insight.trace = facts.index();
+  };
+  if (run.traces.size() >= ThreadsFor(SIZE_MAX)) {
+    ForEachTraceAtOnce(run, [&](uint32_t t) {
+      const RankFacts facts(run, t);
+      for (size_t r = 0; r < rules.size(); ++r) {
+        ask(facts, r);
+        if (rules[r].of_rank != nullptr) BoundSavings(run, &answers[r][t]);
+      }
+    });
+  } else {
+    // Rules of one rank wait for each other's facts: only few ranks are asked this way, and before
+    // the critical path is known.
+    for (uint32_t t = 0; t < run.traces.size(); ++t) {
+      const RankFacts facts(run, t);
+      ForEachAtOnce(rules.size(), [&](size_t r) { ask(facts, r); });
     }
+  }
+  ForEachAtOnce(rules.size(), [&](size_t r) {
+    if (rules[r].of_job != nullptr) answers[r][0] = rules[r].of_job(run);
+    for (Answer& answer : answers[r]) BoundSavings(run, &answer);
   });
   return answers;
 }
@@ -113,13 +143,6 @@ void AddRule(const Run& run, const InsightRule& rule, std::vector<Answer> answer
     for (Insight& insight : answer.insights) {
       insight.rule = rule.name;
       if (insight.advice.empty()) insight.advice = rule.advice;
-      // The path is one of devices: where none did anything there is none.
-      const bool has_path = !ComputeWaterfalls(run)[insight.trace].on_host;
-      if (insight.saving && has_path && to->no_savings.empty()) {
-        insight.most_ns = insight.saving->most_ns;
-        insight.saving_ns =
-            OnCriticalPath(run, insight.trace, std::move(*std::exchange(insight.saving, {})));
-      }
       found.push_back(std::move(insight));
     }
   }
@@ -141,13 +164,9 @@ void AddRule(const Run& run, const InsightRule& rule, std::vector<Answer> answer
 }  // namespace
 
 Insights FindInsights(const Run& run, std::span<const InsightRule> rules) {
-  Insights insights;
-  insights.no_savings = RulingOn(run, Claim::kLargestLoss).why;
-  const Ruling& recoverable = RulingOn(run, Claim::kRecoverable);
-  if (insights.no_savings.empty() && recoverable.against != kOfLargestAlone) {
-    insights.no_savings = recoverable.why;
-  }
   Answers answers = AskAll(run, rules);
+  Insights insights;
+  insights.no_savings = WhyNoSavings(run);
   for (size_t r = 0; r < rules.size(); ++r) {
     AddRule(run, rules[r], std::move(answers[r]), &insights);
   }
@@ -156,17 +175,7 @@ Insights FindInsights(const Run& run, std::span<const InsightRule> rules) {
 }
 
 const Insights& InsightsOf(const Run& run) {
-  // Not made inside of the memo, whose lock the threads that ask about ranks want, too.
-  struct Made {
-    std::once_flag once;
-    Insights insights;
-  };
-  struct Kept {
-    std::shared_ptr<Made> made = std::make_shared<Made>();
-  };
-  Made& made = *run.memo.Get<Kept>([] { return Kept(); }).made;
-  std::call_once(made.once, [&] { made.insights = FindInsights(run); });
-  return made.insights;
+  return run.memo.Get<Insights>([&run] { return FindInsights(run); });
 }
 
 }  // namespace ranktap::collector

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "collector/facts/causes/device_sweep.h"
 #include "collector/facts/sync_calls.h"
@@ -23,7 +24,8 @@ RankFacts::RankFacts(const Run& run, uint32_t trace)
     : run_(run),
       index_(trace),
       trace_(run.traces[trace]),
-      waterfall_(ComputeWaterfalls(run)[trace]) {
+      waterfall_(ComputeWaterfalls(run)[trace]),
+      spans_(DeviceTimeline(trace_)) {
   std::vector<Interval> counted;
   for (const Step& step : waterfall_.steps.list) {
     if (!step.warm_up) counted.emplace_back(step.start, step.end);
@@ -34,11 +36,10 @@ RankFacts::RankFacts(const Run& run, uint32_t trace)
 std::string_view RankFacts::WhyNoDevice() const { return WhyNoWork(trace_); }
 
 bool RankFacts::has_launches() const {
-  if (!has_launches_) {
-    has_launches_ =
-        std::ranges::any_of(spans(), [](const DeviceSpan& span) { return span.launch != kNone; });
-  }
-  return *has_launches_;
+  return memo_.Get<bool>([this] {
+    return std::ranges::any_of(spans(),
+                               [](const DeviceSpan& span) { return span.launch != kNone; });
+  });
 }
 
 // Mostly asked in the order of time: no search for each piece.
@@ -47,14 +48,16 @@ bool RankFacts::IsCounted(int64_t time) const {
     return i < counted_.size() && counted_[i].first <= time &&
            (i + 1 == counted_.size() || time < counted_[i + 1].first);
   };
-  if (is_at(counted_at_ + 1)) ++counted_at_;
-  if (!is_at(counted_at_)) {
+  size_t at = counted_at_.load(std::memory_order_relaxed);
+  if (is_at(at + 1)) ++at;
+  if (!is_at(at)) {
     const auto after =
         std::upper_bound(counted_.begin(), counted_.end(), Interval{time, INT64_MAX});
     if (after == counted_.begin()) return false;
-    counted_at_ = static_cast<size_t>(std::prev(after) - counted_.begin());
+    at = static_cast<size_t>(std::prev(after) - counted_.begin());
   }
-  return time < counted_[counted_at_].second;
+  counted_at_.store(at, std::memory_order_relaxed);
+  return time < counted_[at].second;
 }
 
 int64_t RankFacts::PerStep(int64_t sum) const {
@@ -112,9 +115,12 @@ int64_t RankFacts::TimeAlone(WorkKind kind, WorkKind other) const {
 }
 
 const RankFacts::LostTime& RankFacts::Lost() const {
-  if (lost_) return *lost_;
-  lost_.emplace();
-  if (!has_device() || counted_.empty()) return *lost_;
+  return memo_.Get<LostTime>([this] { return FindLost(); });
+}
+
+RankFacts::LostTime RankFacts::FindLost() const {
+  LostTime lost;
+  if (!has_device() || counted_.empty()) return lost;
   const size_t works = spans().size();
   size_t at = 0;
   std::optional<int64_t> dry;
@@ -123,7 +129,7 @@ const RankFacts::LostTime& RankFacts::Lost() const {
                 const bool is_idle = (kIdleCauses & BitOf(cause)) != 0;
                 dry = is_idle ? dry.value_or(start) : std::optional<int64_t>();
                 if (cause == Cause::kCompute) return;
-                std::vector<LostPiece>& pieces = lost_->by_cause[Index(cause)];
+                std::vector<LostPiece>& pieces = lost.by_cause[Index(cause)];
                 // As much of each large one: it takes the block that another gave back
                 // (KeepLargeBlocks).
                 if (pieces.size() >= kMany && pieces.capacity() < works) pieces.reserve(works);
@@ -131,15 +137,18 @@ const RankFacts::LostTime& RankFacts::Lost() const {
                 for (size_t i = at; i < counted_.size() && counted_[i].first < end; ++i) {
                   pieces.push_back({std::max(start, counted_[i].first),
                                     std::min(end, counted_[i].second), cause, span});
-                  if (cause == Cause::kSync) lost_->dry_since.push_back(*dry);
+                  if (cause == Cause::kSync) lost.dry_since.push_back(*dry);
                 }
               });
-  return *lost_;
+  return lost;
 }
 
 const std::vector<HostWait>& RankFacts::waits() const {
-  if (waits_) return *waits_;
-  std::vector<HostWait> all;
+  return memo_.Get<std::vector<HostWait>>([this] { return FindWaits(); });
+}
+
+std::vector<HostWait> RankFacts::FindWaits() const {
+  std::vector<HostWait> all, waits;
   ForEachSyncCall(trace_, [&](const ApiCalls& calls, size_t i) {
     all.push_back({&calls, static_cast<uint32_t>(i), calls.start[i], calls.end[i],
                    trace_.dictionary.Api(calls.api[i]).name});
@@ -147,16 +156,14 @@ const std::vector<HostWait>& RankFacts::waits() const {
   std::ranges::stable_sort(all, [](const HostWait& a, const HostWait& b) {
     return a.start != b.start ? a.start < b.start : a.end > b.end;
   });
-  waits_.emplace();
   for (const HostWait& wait : all) {
     // The driver's call inside the runtime's.
-    if (!waits_->empty() && wait.end <= waits_->back().end &&
-        wait.writer() == waits_->back().writer()) {
+    if (!waits.empty() && wait.end <= waits.back().end && wait.writer() == waits.back().writer()) {
       continue;
     }
-    waits_->push_back(wait);
+    waits.push_back(wait);
   }
-  return *waits_;
+  return waits;
 }
 
 const HostWait* RankFacts::WaitAt(int64_t time) const {
@@ -169,18 +176,8 @@ const HostWait* RankFacts::WaitAt(int64_t time) const {
   return nullptr;
 }
 
-const OperatorAround& RankFacts::Around() const {
-  if (!around_) around_.emplace(trace_);
-  return *around_;
-}
-
-const ProgramLines& RankFacts::Lines() const {
-  if (!lines_) lines_.emplace(trace_);
-  return *lines_;
-}
-
 uint32_t RankFacts::OperatorAt(uint16_t writer, int64_t time) const {
-  return Around().RowAt(writer, time);
+  return memo_.Get<OperatorAround>([this] { return OperatorAround(trace_); }).RowAt(writer, time);
 }
 
 uint32_t RankFacts::OperatorOf(const DeviceSpan& span) const {
@@ -193,7 +190,8 @@ std::string RankFacts::PlaceAt(uint16_t writer, int64_t time) const {
   std::string place;
   if (op != kNone) place = trace_.dictionary.String(trace_.operators.name[op]);
   if (place.starts_with("ProfilerStep#")) place.clear();  // a step is no place
-  if (const std::string_view line = Lines().At(writer, time, op); !line.empty()) {
+  const auto& lines = memo_.Get<ProgramLines>([this] { return ProgramLines(trace_); });
+  if (const std::string_view line = lines.At(writer, time, op); !line.empty()) {
     place += (place.empty() ? "" : " at ") + std::string(line);
   }
   return place;

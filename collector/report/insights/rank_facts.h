@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +16,7 @@
 #include "collector/facts/framework/program_lines.h"
 #include "collector/facts/numbers/interval_set.h"
 #include "collector/report/insights/insight.h"
+#include "collector/trace/memo.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
@@ -37,7 +38,7 @@ struct HostWait {
   uint16_t writer() const { return calls->writer[row]; }
 };
 
-// Not safe from several threads.
+// Safe from several threads.
 class RankFacts {
  public:
   RankFacts(const Run& run, uint32_t trace);
@@ -67,7 +68,7 @@ class RankFacts {
   std::string OfStep() const;                   // "of each 12.30 ms step", "of 12.30 s"
   std::string TimesAStep(int64_t count) const;  // "3.2 times a step", "12 times"
 
-  const std::vector<DeviceSpan>& spans() const { return DeviceTimeline(trace_); }
+  const std::vector<DeviceSpan>& spans() const { return spans_; }
   // How long work of one kind ran in counted steps, and none of another kind.
   int64_t TimeAlone(WorkKind kind, WorkKind other) const;
   // By start. Of a cause alone: a rule asks for one or two of them, and 10 M events have 4 M
@@ -111,20 +112,17 @@ class RankFacts {
   };
   static size_t Index(Cause cause) { return static_cast<size_t>(cause); }
   const LostTime& Lost() const;
-  const OperatorAround& Around() const;
-  const ProgramLines& Lines() const;
+  LostTime FindLost() const;
+  std::vector<HostWait> FindWaits() const;
 
   const Run& run_;
   const uint32_t index_;
   const Trace& trace_;
   const RankWaterfall& waterfall_;
+  const std::vector<DeviceSpan>& spans_;
   std::vector<Interval> counted_;
-  mutable size_t counted_at_ = 0;  // where the last question was answered
-  mutable std::optional<bool> has_launches_;
-  mutable std::optional<LostTime> lost_;
-  mutable std::optional<std::vector<HostWait>> waits_;
-  mutable std::optional<OperatorAround> around_;
-  mutable std::optional<ProgramLines> lines_;
+  mutable std::atomic<size_t> counted_at_ = 0;  // where the last question was answered
+  Memo memo_;
 };
 
 }  // namespace ranktap::collector

@@ -12,6 +12,7 @@
 #include "collector/facts/causes/host_places.h"
 #include "collector/facts/device_names.h"
 #include "collector/facts/device_timeline.h"
+#include "collector/facts/each_trace.h"
 #include "collector/facts/framework/op_modules.h"
 #include "collector/facts/framework/operator_around.h"
 #include "collector/facts/framework/program_lines.h"
@@ -38,6 +39,10 @@ struct Tally {
     const auto found = by_name.find(name);
     (found == by_name.end() ? by_name[std::string(name)] : found->second) += ns;
   }
+  void Add(const Tally& other) {
+    total += other.total;
+    for (const auto& [name, ns] : other.by_name) by_name[name] += ns;
+  }
   // The first by name where several are equal, so that each reading says the same.
   const std::pair<const std::string, int64_t>* Largest() const {
     const auto at =
@@ -52,7 +57,15 @@ struct Tallies {
   Tally phases, modules, lines, waits;
   std::map<std::string, Tally> operators;  // that launched what waits, by the name in `waits`
   LineTally in_syncs;                      // where the host waited until the device ran dry
+
+  void Add(const Tallies& other) {
+    phases.Add(other.phases), modules.Add(other.modules);
+    lines.Add(other.lines), waits.Add(other.waits);
+    for (const auto& [name, tally] : other.operators) operators[name].Add(tally);
+    in_syncs.Add(other.in_syncs);
+  }
 };
+using TalliesByCause = std::array<Tallies, kCauses>;
 
 bool IsOfHost(Cause cause) {
   return cause >= Cause::kCheckpoint && cause <= Cause::kHost && cause != Cause::kCapture;
@@ -268,7 +281,7 @@ class Places {
 };
 
 void AddTrace(const Trace& trace, const std::vector<Interval>& waits,
-              const RankWaterfall& waterfall, std::array<Tallies, kCauses>* to) {
+              const RankWaterfall& waterfall, TalliesByCause* to) {
   Places places(trace);
   const std::vector<Step>& steps = waterfall.steps.list;
   size_t step = 0;
@@ -321,11 +334,15 @@ std::string ForWhat(const Tallies& tallies) {
 
 LossPlaces PlacesOf(const Run& run) {
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
-  std::array<Tallies, kCauses> tallies;
+  std::vector<TalliesByCause> by_trace(run.traces.size());
   const std::vector<std::vector<Interval>>& waits = WaitsForOtherRanks(run);
-  for (size_t t = 0; t < run.traces.size(); ++t) {
-    if (waterfalls[t].counted == 0 || waterfalls[t].on_host) continue;
-    AddTrace(run.traces[t], waits[t], waterfalls[t], &tallies);
+  ForEachTraceAtOnce(run, [&](uint32_t t) {
+    if (waterfalls[t].counted == 0 || waterfalls[t].on_host) return;
+    AddTrace(run.traces[t], waits[t], waterfalls[t], &by_trace[t]);
+  });
+  TalliesByCause tallies;
+  for (const TalliesByCause& of_trace : by_trace) {
+    for (size_t c = 0; c < kCauses; ++c) tallies[c].Add(of_trace[c]);
   }
   LossPlaces places;
   int64_t unseen = 0;

@@ -24,12 +24,15 @@
 #include "collector/report/memory/memory_tables.h"
 #include "collector/report/steps/bad_end.h"
 #include "collector/report/steps/host_losses.h"
+#include "collector/report/steps/loss_place.h"
 #include "collector/report/steps/message_waits.h"
 #include "collector/report/steps/model_calls.h"
+#include "collector/report/steps/recoverable.h"
 #include "collector/report/steps/trusted_time.h"
 #include "collector/report/steps/unlike_steps.h"
 #include "collector/report/steps/verdict_scope.h"
 #include "collector/report/steps/verdict_words.h"
+#include "collector/trace/at_once.h"
 #include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
@@ -291,6 +294,18 @@ const ColumnsOf<VerdictLine> kVerdictColumns = {
      [](const VerdictLine& line) { return line.loss.finding; }, Shown::kProse},
 };
 
+// What the sentences rest on, on all processors: they find it in the memo.
+void AskAhead(const Run& run) {
+  using Ask = void (*)(const Run&);
+  static constexpr Ask kFacts[] = {
+      [](const Run& of) { MomentsOnCriticalPath(of); },  // the longest that no other needs first
+      [](const Run& of) { WhatDisagrees(of); },
+      [](const Run& of) { FindLossPlaces(of); },
+      [](const Run& of) { InsightsOf(of); },
+  };
+  ForEachAtOnce(std::size(kFacts), [&run](size_t i) { kFacts[i](run); });
+}
+
 Verdict JudgeTimes(const Run& run) {
   if (const std::string jobs = DescribeJobs(run); !jobs.empty()) {
     return {
@@ -319,6 +334,7 @@ Verdict JudgeTimes(const Run& run) {
             .refused = true,
             .nothing_missing = true};
   }
+  if (AnythingRanOnADevice(run)) AskAhead(run);
   if (const std::string disagree = WhatDisagrees(run); !disagree.empty()) {
     return {.sentence = fmt::format("No verdict: {}: two ways to one number disagree.", disagree),
             .refused = true,

@@ -1,0 +1,62 @@
+// Work that shares nothing, on all processors.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <future>
+#include <thread>
+#include <vector>
+
+namespace ranktap::collector {
+
+// As many as there are processors, and no more than `count`.
+inline size_t ThreadsFor(size_t count) {
+  return std::min<size_t>(count, std::max(1u, std::thread::hardware_concurrency()));
+}
+
+// Calls visit(i) for each i below `count`, also on this thread, and returns when all are done. It
+// must not throw.
+template <typename Visit>
+void ForEachAtOnce(size_t count, Visit&& visit) {
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < count; i = next++) visit(i);
+  };
+  std::vector<std::jthread> threads;
+  for (size_t i = 1; i < ThreadsFor(count); ++i) threads.emplace_back(work);
+  work();
+}
+
+// make(i) of each i below `count` on other threads, in about their order; take(i, what it made) on
+// this one, in their order and as soon as it is there. It ends where take() says false, or where
+// either throws.
+template <typename Make, typename Take>
+void MakeAtOnce(size_t count, Make&& make, Take&& take) {
+  using Made = decltype(make(size_t{0}));
+  std::vector<std::promise<Made>> made(count);
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < count; i = next++) {
+      try {
+        made[i].set_value(make(i));
+      } catch (...) {
+        made[i].set_exception(std::current_exception());
+      }
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (size_t i = 0; i < ThreadsFor(count); ++i) threads.emplace_back(work);
+  struct NoMore {
+    ~NoMore() { *next = count; }
+    std::atomic<size_t>* next;
+    size_t count;
+  };
+  const NoMore at_the_end{&next, count};
+  for (size_t i = 0; i < count; ++i) {
+    if (!take(i, made[i].get_future().get())) return;
+  }
+}
+
+}  // namespace ranktap::collector
