@@ -34,6 +34,7 @@
 #include "collector/terminal/report_file.h"
 #include "collector/terminal/report_help.h"
 #include "collector/terminal/table_view.h"
+#include "collector/trace/at_once.h"
 #include "collector/trace/large_blocks.h"
 
 namespace ranktap::collector {
@@ -136,27 +137,27 @@ int Compare(const Request& request) {
   return Finish();
 }
 
-// All rows and columns that were asked for; nullopt, after a complaint: there is no such column.
-std::optional<Table> Answer(const Report& report, const Request& request, const Run& run,
-                            const std::vector<std::string>& notes) {
-  Table table = report(run, request.options);
-  if (report.name == "hang" && request.options.by.empty()) AddHangNotes(run.path, &table);
-  table.notes.insert(table.notes.end(), notes.begin(), notes.end());
-  NameTheRun(request.paths, &table);
-  NameTheRanks(request.selection, &table);
-  if (!Select(request.view, &table)) return std::nullopt;
-  return table;
+// Leaves the rows and columns that were asked for; false, after a complaint: there is no such
+// column.
+bool Finish(const Report& report, const Request& request, const Run& run,
+            const std::vector<std::string>& notes, Table* table) {
+  if (report.name == "hang" && request.options.by.empty()) AddHangNotes(run.path, table);
+  table->notes.insert(table->notes.end(), notes.begin(), notes.end());
+  NameTheRun(request.paths, table);
+  NameTheRanks(request.selection, table);
+  return Select(request.view, table);
 }
 
 int WriteDataSet(const Request& request, const std::vector<std::string>& notes, Run* run) {
   ResolveStacks(request.symbols, run);
-  const auto table_of = [&](const Report& report) {
-    std::optional<Table> table = Answer(report, request, *run, notes);
+  const auto make = [&](const Report& report) { return report(*run, request.options); };
+  const auto finish = [&](const Report& report, Table* table) {
+    if (!Finish(report, request, *run, notes, table)) return false;
     const auto limit = static_cast<size_t>(request.view.limit.value_or(0));
-    if (table && limit != 0 && table->rows.size() > limit) table->rows.resize(limit);
-    return table;
+    if (limit != 0 && table->rows.size() > limit) table->rows.resize(limit);
+    return true;
   };
-  return WriteReports(request.data_set, run->path, request.reports, table_of);
+  return WriteReports(request.data_set, run->path, request.reports, make, finish);
 }
 
 int PrintReports(Request request) {
@@ -178,6 +179,8 @@ int PrintReports(Request request) {
     const ProgressLine progress;
     return PrintPage(MakePage(request.options, request.symbols, notes, request.paths, &run));
   }
+  // The verdict comes first, and has all processors to itself.
+  const size_t alone = request.reports.empty() ? 1 : 0;
   if (request.reports.empty()) request.reports = SummaryOf(run);
   if (request.deepspeed) return PrintDeepSpeed(request, run);
   const auto needs_symbols = [](const Report* report) { return report->needs_symbols; };
@@ -190,31 +193,23 @@ int PrintReports(Request request) {
   // Several tables of JSON are one document, too.
   const bool is_list = request.view.format == Format::kJson && request.reports.size() > 1;
   const char* before = is_list ? "[\n" : "";
-  for (const Report* const report : request.reports) {
-    const std::optional<Table> table = Answer(*report, request, run, notes);
-    if (!table) return kWrongUsage;
+  bool is_known = true;
+  const auto make = [&](size_t i) { return (*request.reports[i])(run, request.options); };
+  const auto print = [&](size_t i, Table table) {
+    is_known = Finish(*request.reports[i], request, run, notes, &table);
+    if (!is_known) return false;
     std::fputs(std::exchange(before, is_list ? "," : ""), stdout);
-    PrintTable(*table, request);
-    if (std::fflush(stdout) != 0) break;  // a table at a time: the verdict is there first
+    PrintTable(table, request);
+    return std::fflush(stdout) == 0;  // a table at a time
+  };
+  if (alone == 0 || print(0, make(0))) {
+    MakeAtOnce(
+        request.reports.size() - alone, [&](size_t i) { return make(i + alone); },
+        [&](size_t i, Table table) { return print(i + alone, std::move(table)); });
   }
+  if (!is_known) return kWrongUsage;
   if (is_list) std::fputs("]\n", stdout);
   return Finish();
-}
-
-void AddThroughputOptions(Arguments* app, ReportOptions* options) {
-  const std::string kGroup = fmt::format("{} --format deepspeed...", NamesThatHeed(kModelFacts));
-  app->Add("--peak-flops", &options->peak_flops,
-           "most FLOP/s of one rank's device, as 989e12; else its data sheet's")
-      .Positive()
-      .Group(kGroup);
-  app->Add("--batch-size", &options->batch_size,
-           "samples in a micro-batch of one rank; else read off the first layer's input")
-      .Positive()
-      .Group(kGroup);
-  app->Add("--data-parallel-size", &options->data_parallel,
-           "ranks that train on different data; else told by the process groups")
-      .Positive()
-      .Group(kGroup);
 }
 
 // False: it is none of theirs.

@@ -1,7 +1,12 @@
 #include "collector/cli/report_roofs.h"
 
+#include <fmt/core.h>
+
+#include <string>
+
 #include "collector/cli/command.h"
 #include "collector/facts/roofline/roofline_rows.h"
+#include "collector/report/report.h"
 #include "collector/terminal/complain.h"
 
 namespace ranktap::collector {
@@ -17,6 +22,22 @@ void AddRoofOptions(Arguments* app, ReportOptions* options) {
       .Group(kGroup);
   app->Add("--peak-bandwidth", &options->peak_bandwidth,
            "B/s that the device's memory can give, as 3.35e12; else its data sheet's")
+      .Positive()
+      .Group(kGroup);
+}
+
+void AddThroughputOptions(Arguments* app, ReportOptions* options) {
+  const std::string kGroup = fmt::format("{} --format deepspeed...", NamesThatHeed(kModelFacts));
+  app->Add("--peak-flops", &options->peak_flops,
+           "most FLOP/s of one rank's device, as 989e12; else its data sheet's")
+      .Positive()
+      .Group(kGroup);
+  app->Add("--batch-size", &options->batch_size,
+           "samples in a micro-batch of one rank; else read off the first layer's input")
+      .Positive()
+      .Group(kGroup);
+  app->Add("--data-parallel-size", &options->data_parallel,
+           "ranks that train on different data; else told by the process groups")
       .Positive()
       .Group(kGroup);
 }

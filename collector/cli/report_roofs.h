@@ -1,4 +1,5 @@
-// The options by which a person sets the roofs of *roofline*. A part of report.cc.
+// The options by which a person sets the roofs of *roofline* and what *throughput* divides by. A
+// part of report.cc.
 #pragma once
 
 #include "collector/report/options.h"
@@ -7,6 +8,7 @@
 namespace ranktap::collector {
 
 void AddRoofOptions(Arguments* app, ReportOptions* options);
+void AddThroughputOptions(Arguments* app, ReportOptions* options);
 
 // False, after a complaint: nobody knows the roofs of the device that is asked for.
 bool DeviceIsKnown(const ReportOptions& options);

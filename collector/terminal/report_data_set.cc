@@ -8,6 +8,7 @@
 #include "collector/file/printable.h"
 #include "collector/report/text/table_parquet.h"
 #include "collector/terminal/complain.h"
+#include "collector/trace/at_once.h"
 
 namespace ranktap::collector {
 namespace {
@@ -52,7 +53,8 @@ std::optional<std::string> WrongUse(const ReportDataSet& set,
 
 int WriteReports(const ReportDataSet& set, const std::string& run_path,
                  std::vector<const Report*> reports,
-                 const std::function<std::optional<Table>(const Report&)>& table_of) {
+                 const std::function<Table(const Report&)>& make,
+                 const std::function<bool(const Report&, Table*)>& finish) {
   if (reports.empty()) {
     for (const Report& report : AllReports()) {
       if (report.compare == nullptr) reports.push_back(&report);
@@ -67,15 +69,20 @@ int WriteReports(const ReportDataSet& set, const std::string& run_path,
   const std::string run = set.run_name.empty() ? RunNameOf(run_path) : set.run_name;
   Result<DataSet> data_set = DataSet::Open(set.folder, run, set.replace, tables);
   if (!data_set) return Complained(data_set.message(), kFailure);
-  for (const Report* const report : reports) {
-    const std::optional<Table> table = table_of(*report);
-    if (!table) return kWrongUsage;
-    if (table->columns.empty()) {
-      SayThatThereIsNone(*table);
-    } else if (const auto failure = WriteParquet(*table, &*data_set)) {
-      return Complained(failure->message, kFailure);
+  int status = kSuccess;
+  const auto write = [&](size_t i, Table table) {
+    if (!finish(*reports[i], &table)) {
+      status = kWrongUsage;
+    } else if (table.columns.empty()) {
+      SayThatThereIsNone(table);
+    } else if (const auto failure = WriteParquet(table, &*data_set)) {
+      status = Complained(failure->message, kFailure);
     }
-  }
+    return status == kSuccess;
+  };
+  MakeAtOnce(
+      reports.size(), [&](size_t i) { return make(*reports[i]); }, write);
+  if (status != kSuccess) return status;
   if (const auto failure = data_set->Publish()) return Complained(failure->message, kFailure);
   std::printf("%s\n", Printable(set.folder).c_str());
   return std::fflush(stdout) == 0 ? kSuccess : kFailure;

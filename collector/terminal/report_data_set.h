@@ -24,10 +24,12 @@ void AddDataSetOptions(Arguments* app, ReportDataSet* set);
 std::optional<std::string> WrongUse(const ReportDataSet& set,
                                     const std::vector<const Report*>& reports);
 
-// table_of(report) answers, or says why not and returns nothing. Returns the exit status, after a
-// complaint where it is not kSuccess. No report: all of one run.
+// make(report) is called on several threads; finish(report, its table), on this one, says why not
+// where it returns false. Returns the exit status, after a complaint where it is not kSuccess. No
+// report: all of one run.
 int WriteReports(const ReportDataSet& set, const std::string& run_path,
                  std::vector<const Report*> reports,
-                 const std::function<std::optional<Table>(const Report&)>& table_of);
+                 const std::function<Table(const Report&)>& make,
+                 const std::function<bool(const Report&, Table*)>& finish);
 
 }  // namespace ranktap::collector

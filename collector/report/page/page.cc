@@ -4,12 +4,14 @@
 
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "collector/file/json.h"
 #include "collector/report/page/page_assets.h"
 #include "collector/report/page/page_pictures.h"
 #include "collector/report/page/page_tables.h"
 #include "collector/report/report.h"
+#include "collector/trace/at_once.h"
 
 namespace ranktap::collector {
 namespace {
@@ -132,19 +134,25 @@ std::string FormatPage(const Run& run, const PageContent& content) {
       content.inputs.empty() ? std::vector{run.path} : content.inputs;
   json tables = PageTables(run, content.options, inputs);
   json short_names = ShortNames(tables, content.shorten);
-  return Assemble({{"kind", "run"},
-                   {"run", DescribeRun(run)},
-                   {"place", content.place},
-                   {"inputs", inputs},
-                   {"short_names", std::move(short_names)},
-                   {"notes", content.notes},
-                   {"links", {{"runs", content.runs_link}, {"perfetto", content.perfetto_link}}},
-                   {"tables", std::move(tables)},
-                   {"lanes", PageLanes(run)},
-                   {"names", PageNames(run)},
-                   {"steps", PageSteps(run)},
-                   {"times", PageTimes(run)},
-                   {"flames", ToJson(content.flames)}});
+  json page = {{"kind", "run"},
+               {"run", DescribeRun(run)},
+               {"place", content.place},
+               {"inputs", inputs},
+               {"short_names", std::move(short_names)},
+               {"notes", content.notes},
+               {"links", {{"runs", content.runs_link}, {"perfetto", content.perfetto_link}}},
+               {"tables", std::move(tables)},
+               {"flames", ToJson(content.flames)}};
+  using Picture = std::pair<const char*, json (*)(const Run&)>;
+  static constexpr Picture kPictures[] = {
+      {"lanes", &PageLanes}, {"names", &PageNames}, {"steps", &PageSteps}, {"times", &PageTimes}};
+  MakeAtOnce(
+      std::size(kPictures), [&](size_t i) { return kPictures[i].second(run); },
+      [&](size_t i, json picture) {
+        page[kPictures[i].first] = std::move(picture);
+        return true;
+      });
+  return Assemble(page);
 }
 
 std::string FormatDiffPage(const Run& before, const Run& after,

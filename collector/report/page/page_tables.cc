@@ -6,6 +6,7 @@
 
 #include "collector/report/report.h"
 #include "collector/report/run_in_commands.h"
+#include "collector/trace/at_once.h"
 #include "collector/trace/work_progress.h"
 
 namespace ranktap::collector {
@@ -103,14 +104,18 @@ json PageTables(const Run& run, const ReportOptions& options,
                 const std::vector<std::string>& inputs) {
   json tables = json::object();
   Progress().Begin("making the page", WantedTables().size() + 4);  // and the pictures
-  for (const Wanted& wanted : WantedTables()) {
-    ++Progress().done;
-    const Report* const report = FindReport(wanted.name);
-    if (report == nullptr) continue;
+  const auto make = [&](size_t i) {
+    const Report* const report = FindReport(WantedTables()[i].name);
+    if (report == nullptr) return json();
     Table table = (*report)(run, options);
     NameTheRun(inputs, &table);
-    tables[std::string(wanted.name)] = PageTable(table, wanted);
-  }
+    return PageTable(table, WantedTables()[i]);
+  };
+  MakeAtOnce(WantedTables().size(), make, [&](size_t i, json table) {
+    ++Progress().done;
+    if (!table.is_null()) tables[std::string(WantedTables()[i].name)] = std::move(table);
+    return true;
+  });
   return tables;
 }
 
