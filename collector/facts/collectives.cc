@@ -122,8 +122,7 @@ Calls CallsOf(const Run& run, uint32_t t) {
 
 class Matcher {
  public:
-  // At most so many are found. What is not used costs address space alone.
-  void Reserve(size_t calls) { list_.reserve(calls); }
+  explicit Matcher(size_t calls) { list_.reserve(calls); }  // unused ones cost address space
   // Adds one trace's calls.
   void Add(const Calls& calls) {
     std::vector<uint32_t> numbers;  // of the keys, by identity
@@ -331,10 +330,9 @@ std::vector<CollectiveRun> Match(const Run& run, CallsOfTrace&& calls_of) {
   std::vector<Calls> calls(run.traces.size());
   ForEachTraceAtOnce(run, [&](uint32_t t) { calls[t] = calls_of(run, t); });
   MatchByOrder(run, &calls);
-  Matcher matcher;
   size_t all = 0;
   for (const Calls& of_trace : calls) all += of_trace.list.size();
-  matcher.Reserve(all);
+  Matcher matcher(all);
   for (Calls& of_trace : calls) matcher.Add(std::exchange(of_trace, {}));
   return matcher.Take();
 }

@@ -27,7 +27,8 @@ GraphGroups::GraphGroups(const Run& run) {
       }
     }
   }
-  for (const CollectiveRun& run : MatchDeviceOrHostCollectives(run)) Add(run.group(), run.group_size);
+  for (const CollectiveRun& run : MatchDeviceOrHostCollectives(run))
+    Add(run.group(), run.group_size);
   // Numbers of groups with other names begin behind those that torch gave.
   for (const auto& [name, number] : numbers_) {
     if (IsDecimal(number)) next_ = std::max(next_, static_cast<uint32_t>(std::stoul(number)) + 1);
