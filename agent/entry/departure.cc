@@ -35,7 +35,7 @@ constinit int g_status = 0;         // of main, where it was the last of the pro
 
 // /proc/self/task/PID/stat, opened once: a program may leave /proc behind by chroot, and what is
 // opened takes, for a moment, the number that the program is about to be given.
-alignas(OwnDescriptor) constinit std::array<std::byte, sizeof(OwnDescriptor)> g_main_memory;
+alignas(OwnDescriptor) constinit std::array<std::byte, sizeof(OwnDescriptor)> g_main_memory{};
 constinit OwnDescriptor* g_main = nullptr;  // never destroyed
 
 constexpr int kStillThere = -1;
