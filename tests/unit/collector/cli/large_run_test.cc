@@ -16,7 +16,7 @@ using testing::IsEmpty;
 
 constexpr int kEvents = 1000, kRanks = 4;
 // More than the files say that they hold.
-constexpr uint64_t kTakes = (76 * kRanks + 143) * kEvents;
+constexpr uint64_t kTakes = (65 * kRanks + 79) * kEvents;
 
 class LargeRunTest : public testing::Test {
  protected:
@@ -47,7 +47,7 @@ TEST_F(LargeRunTest, NothingIsSaidOfARunThatTakesLittle) {
 }
 
 TEST_F(LargeRunTest, ARunThatTakesMuchIsLoadedAndSaysWhatWouldTakeLess) {
-  const RunRoom room = Room(3 * kTakes / 2);
+  const RunRoom room = Room(5 * kTakes / 2);
   EXPECT_TRUE(room.fits);
   EXPECT_THAT(room.sentence, HasSubstr(" events take about "));
   EXPECT_THAT(room.sentence, HasSubstr("; less with --ranks 0-"));
@@ -74,7 +74,7 @@ TEST_F(LargeRunTest, NoPartOfOneRankFits) {
 }
 
 TEST_F(LargeRunTest, OnlyNamedRanksOfALargeRunAreLoaded) {
-  const RunRoom room = Room(kTakes, {.ranks = "1", .steps = {}, .window = {}});
+  const RunRoom room = Room(4 * kTakes / 3, {.ranks = "1", .steps = {}, .window = {}});
   EXPECT_TRUE(room.fits);
   EXPECT_THAT(room.sentence, IsEmpty());
   ASSERT_TRUE(room.wants);
