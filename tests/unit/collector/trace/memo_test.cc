@@ -16,7 +16,7 @@ namespace {
 struct Steps {
   int count = 0;
 };
-struct Kernels {
+struct KernelFact {
   int count = 0;
 };
 
@@ -24,9 +24,9 @@ TEST(MemoTest, ThreadsMakeDifferentValuesAtOnce) {
   const Memo memo;
   std::latch both_are_making(2);
   std::thread other([&] {
-    memo.Get<Kernels>([&] {
+    memo.Get<KernelFact>([&] {
       both_are_making.arrive_and_wait();
-      return Kernels{3};
+      return KernelFact{3};
     });
   });
   const Steps& steps = memo.Get<Steps>([&] {
@@ -35,7 +35,7 @@ TEST(MemoTest, ThreadsMakeDifferentValuesAtOnce) {
   });
   other.join();
   EXPECT_EQ(steps.count, 2);
-  EXPECT_EQ(memo.Get<Kernels>([] { return Kernels{0}; }).count, 3);
+  EXPECT_EQ(memo.Get<KernelFact>([] { return KernelFact{0}; }).count, 3);
 }
 
 TEST(MemoTest, AValueIsMadeOnceAndTheOthersWaitForIt) {
@@ -64,7 +64,7 @@ TEST(MemoTest, AValueIsMadeOnceAndTheOthersWaitForIt) {
 
 TEST(MemoTest, AValueAsksForAnotherHereAndOnAThreadThatItWaitsFor) {
   const Memo memo;
-  const auto kernels = [&] { return memo.Get<Kernels>([] { return Kernels{3}; }).count; };
+  const auto kernels = [&] { return memo.Get<KernelFact>([] { return KernelFact{3}; }).count; };
   const Steps& steps = memo.Get<Steps>([&] {
     int seen = 0;
     std::thread([&] { seen = kernels(); }).join();
@@ -85,7 +85,7 @@ TEST(MemoTest, CountsWhatWasMadeAgain) {
   Memo memo;
   const auto ask = [&memo] {
     memo.Get<Steps>([] { return Steps(); });
-    memo.Get<Kernels>([] { return Kernels(); });
+    memo.Get<KernelFact>([] { return KernelFact(); });
   };
   ask(), ask();
   EXPECT_EQ(memo.CountValues().made, 2);
