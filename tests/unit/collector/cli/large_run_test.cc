@@ -47,7 +47,7 @@ TEST_F(LargeRunTest, NothingIsSaidOfARunThatTakesLittle) {
 }
 
 TEST_F(LargeRunTest, ARunThatTakesMuchIsLoadedAndSaysWhatWouldTakeLess) {
-  const RunRoom room = Room(5 * kTakes / 2);
+  const RunRoom room = Room(3 * kTakes / 2);
   EXPECT_TRUE(room.fits);
   EXPECT_THAT(room.sentence, HasSubstr(" events take about "));
   EXPECT_THAT(room.sentence, HasSubstr("; less with --ranks 0-"));
@@ -55,7 +55,7 @@ TEST_F(LargeRunTest, ARunThatTakesMuchIsLoadedAndSaysWhatWouldTakeLess) {
 }
 
 TEST_F(LargeRunTest, ARunThatDoesNotFitSaysWhichRanksWould) {
-  const RunRoom room = Room(160'000);
+  const RunRoom room = Room(100'000);
   EXPECT_FALSE(room.fits);
   EXPECT_THAT(room.sentence, HasSubstr("; it fits with --ranks 0 or with some of its steps"));
 }
