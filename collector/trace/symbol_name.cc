@@ -84,7 +84,7 @@ std::string BaseKernelName(std::string_view readable) {
 }
 
 std::string TellingKernelName(std::string_view readable) {
-  const std::string full = ShortKernelName(readable);
+  std::string full = ShortKernelName(readable);
   std::string name = full, kept;
   EraseAll("(anonymous namespace)::", &name);
   EraseAll("::operator()() const", &name);
