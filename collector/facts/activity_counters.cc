@@ -22,12 +22,17 @@ struct Changes {
 // Points by time. Where there are many, the largest of each part of the time.
 class Curve {
  public:
-  Curve(int64_t first, int64_t last) : first_(first), length_(last - first + 1) {}
+  // All points are from `first` to `last`.
+  Curve(int64_t first, int64_t last) : first_(first) {
+    // Damaged times have buckets that an int64 cannot count: each point is kept.
+    constexpr int64_t kMost = int64_t{1} << 62;
+    if (-kMost < first && first <= last && last < kMost) length_ = last - first + 1;
+  }
 
   void Add(const Point& point) {
     if (is_long_) return AddToBucket(point);
     points_.push_back(point);
-    if (points_.size() <= kMostPoints) return;
+    if (points_.size() <= kMostPoints || length_ == 0) return;
     is_long_ = true;
     for (const Point& earlier : std::exchange(points_, {})) AddToBucket(earlier);
   }
@@ -52,8 +57,8 @@ class Curve {
     while (BucketOf(bucket_end_) <= bucket) ++bucket_end_;
   }
 
-  int64_t first_, length_;
-  bool is_long_ = false;  // false: there are few points, and each is kept
+  int64_t first_, length_ = 0;  // 0: not known
+  bool is_long_ = false;        // false: there are few points, and each is kept
   int64_t bucket_end_ = std::numeric_limits<int64_t>::min();
   std::vector<Point> points_;
 };
