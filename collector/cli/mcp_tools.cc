@@ -3,10 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <filesystem>
 #include <optional>
-#include <regex>
 #include <utility>
 #include <vector>
 
@@ -257,11 +257,27 @@ Result<Json> AsTable(const std::string& text, const std::string& name) {
   return value;
 }
 
+bool IsAlphanumeric(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
 // DuckDB's files are the run's tables alone; no statement but a question may reach it.
-bool IsQuestion(const std::string& query) {
-  static const std::regex kQuestion(R"(\s*(select|with|from|show|describe|summarize)\b[^;]*;?\s*)",
-                                    std::regex::icase | std::regex::optimize);
-  return query.size() < 8192 && std::regex_match(query, kQuestion);
+bool IsQuestion(std::string_view query) {
+  constexpr std::string_view kSpace = " \t\n\v\f\r";
+  constexpr std::string_view kVerbs[] = {"select", "with", "from", "show", "describe", "summarize"};
+  query.remove_prefix(std::min(query.find_first_not_of(kSpace), query.size()));
+  std::string verb;
+  for (const char c : query) {
+    if (!IsAlphanumeric(c) && c != '_') break;
+    verb += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  const size_t semicolon = query.find(';');
+  return std::ranges::find(kVerbs, verb) != std::end(kVerbs) &&
+         (semicolon == query.npos || query.find_first_not_of(kSpace, semicolon + 1) == query.npos);
+}
+
+bool IsTarget(std::string_view target) {
+  return !target.empty() && IsAlphanumeric(target[0]) && std::ranges::all_of(target, [](char c) {
+    return IsAlphanumeric(c) || c == '.' || c == '_' || c == '-';
+  });
 }
 
 }  // namespace
@@ -358,7 +374,7 @@ Result<std::string> McpTools::Call(const std::string& name, const nlohmann::json
   }
   if (name == "stacks") {
     const std::string target = TextIn(arguments, "target");
-    if (!std::regex_match(target, std::regex("[A-Za-z0-9][A-Za-z0-9._-]*"))) {
+    if (!IsTarget(target)) {
       return Failure{"a target is a process number, or a job's or run's name"};
     }
     command.insert(command.end(), {"stacks", target});

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <regex>
 #include <sstream>
 
 #include "collector/report/text/name_cut.h"
@@ -12,9 +11,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string WithoutLinks(const std::string& line) {
-  static const std::regex kLink(R"(!?\[([^\]]*)\]\([^)]*\))");
-  return std::regex_replace(line, kLink, "$1");
+// [text](address) and ![text](address) become their text.
+std::string WithoutLinks(std::string_view line) {
+  std::string text;
+  while (true) {
+    const size_t begin = line.find('['), middle = line.find(']', begin);
+    if (middle == line.npos) return text.append(line);
+    const size_t end = line.substr(middle).starts_with("](") ? line.find(')', middle) : line.npos;
+    if (end == line.npos) {
+      text.append(line.substr(0, middle));
+      line.remove_prefix(middle);
+      continue;
+    }
+    const bool is_image = begin > 0 && line[begin - 1] == '!';
+    text.append(line.substr(0, begin - (is_image ? 1 : 0)));
+    text.append(line.substr(begin + 1, middle - begin - 1));
+    line.remove_prefix(end + 1);
+  }
 }
 
 // Words of `text` in lines of `width`, all but the first indented by `indent`.
@@ -93,9 +106,11 @@ std::string TableLines(const std::vector<std::string>& lines, size_t width) {
   return text;
 }
 
-bool IsListItem(const std::string& line) {
-  static const std::regex kItem(R"(\s*([-*]|\d+\.) .*)");
-  return std::regex_match(line, kItem);
+bool IsListItem(std::string_view line) {
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  const size_t digits = std::min(line.find_first_not_of("0123456789"), line.size());
+  line.remove_prefix(digits);
+  return digits == 0 ? line.starts_with("- ") || line.starts_with("* ") : line.starts_with(". ");
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ constexpr std::array<const char*, 2> kConnects = {
 };
 
 // Written before the calls are redirected.
-std::array<Connect, kConnects.size()> g_originals{};
+std::array<Connect, kConnects.size()> g_connectors{};
 
 struct Connected {
   uint32_t number = 0;
@@ -39,7 +39,7 @@ std::atomic<size_t> g_count{0};
 
 template <size_t Which>
 void Hook(void* context, void* store, void* device) {
-  g_originals[Which](context, store, device);  // throws where a peer does not come
+  g_connectors[Which](context, store, device);  // throws where a peer does not come
   // rendezvous::Context may have a table of virtual functions before the gloo::Context in it.
   GlooPlace place = PlaceInGlooContext(context);
   if (place.size == 0) {
@@ -53,15 +53,15 @@ void Hook(void* context, void* store, void* device) {
   g_connected[at].is_there.store(true, std::memory_order_release);
 }
 
-bool Install() {
+bool InstallConnectors() {
   void* const library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return false;
   constexpr std::array<Connect, kConnects.size()> kHooks = {&Hook<0>, &Hook<1>};
   std::array<GotHook, kConnects.size()> hooks;
   size_t found = 0;
   for (size_t i = 0; i < kConnects.size(); ++i) {
-    g_originals[i] = reinterpret_cast<Connect>(dlsym(library, kConnects[i]));
-    if (g_originals[i] == nullptr) continue;
+    g_connectors[i] = reinterpret_cast<Connect>(dlsym(library, kConnects[i]));
+    if (g_connectors[i] == nullptr) continue;
     hooks[found++] = {kConnects[i], reinterpret_cast<void*>(kHooks[i]), true};
   }
   return found > 0 &&
@@ -79,7 +79,7 @@ GlooPlace PlaceInGlooContext(const void* context) {
 }
 
 bool WatchGlooGroups() {
-  static const bool installed = Install();
+  static const bool installed = InstallConnectors();
   return installed;
 }
 

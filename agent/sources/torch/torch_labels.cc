@@ -39,7 +39,7 @@ RecordName g_name = nullptr;
 bool (*g_is_async)(const void* function) = nullptr;  // at::RecordFunction::isAsync
 // With the interpreter's lock. 0: no callback.
 uint64_t g_handle = 0;
-std::atomic<ArenaRef> g_domain{0};
+std::atomic<ArenaRef> g_label_domain{0};
 // Counts times of recording. A range that was open at the end of one is over in the trace.
 std::atomic<uint32_t> g_time_of_recording{1};
 
@@ -129,7 +129,7 @@ void EndListed(const void* function) {
     if (label.function != function) continue;
     if (!label.is_operator &&
         label.recorded_in == g_time_of_recording.load(std::memory_order_relaxed)) {
-      PopRange(g_domain.load(std::memory_order_relaxed));
+      PopRange(g_label_domain.load(std::memory_order_relaxed));
     }
     std::copy(labels->open.begin() + static_cast<ptrdiff_t>(i) + 1,
               labels->open.begin() + static_cast<ptrdiff_t>(labels->count),
@@ -146,7 +146,7 @@ RecordContext* BeginLabel(const void* function) {
   // Another thread may end one that is asynchronous: it would stay in this thread's list.
   const bool stays = g_is_async == nullptr || !g_is_async(function);
   OpenLabels* const labels = stays ? ListForThread() : nullptr;
-  const ArenaRef domain = g_domain.load(std::memory_order_relaxed);
+  const ArenaRef domain = g_label_domain.load(std::memory_order_relaxed);
   ThreadState* const thread = domain == 0 ? nullptr : RecordingThread();
   if (thread != nullptr && labels != nullptr) RecordOpen(*thread, *labels, domain);
   OpenLabel* const label = labels == nullptr ? nullptr : AddTo(*labels, function);
@@ -166,7 +166,7 @@ std::unique_ptr<RecordContext> OnLabel(const void* function) {
 void OnLabelEnd(const void* function, RecordContext* context) {
   if (context == nullptr) return;
   if (context == g_listed) return EndListed(function);
-  PopRange(g_domain.load(std::memory_order_relaxed));
+  PopRange(g_label_domain.load(std::memory_order_relaxed));
 }
 
 void* TorchLibrary() { return dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD); }
@@ -200,7 +200,7 @@ PyObject* RecordLabels(PyObject*, PyObject* domain) {
   OpenLabels* const labels = LabelsOfThread();
   if (thread == nullptr) EndTimeOfLabels();
   if (thread != nullptr && labels != nullptr && id != 0) RecordOpen(*thread, *labels, id);
-  g_domain.store(id, std::memory_order_relaxed);
+  g_label_domain.store(id, std::memory_order_relaxed);
   return g_python.PyLong_FromUnsignedLongLong(g_begun == nullptr ? 0 : 1);
 }
 

@@ -72,7 +72,7 @@ constexpr Number kNumbers[] = {
 };
 
 // Takes the value over.
-bool Put(PyObject* dict, const char* name, PyObject* value) {
+bool PutMark(PyObject* dict, const char* name, PyObject* value) {
   if (value == nullptr) return false;
   const bool done = g_python.PyDict_SetItemString(dict, name, value) == 0;
   g_python.Py_DecRef(value);
@@ -83,14 +83,14 @@ bool Put(PyObject* dict, const char* name, PyObject* value) {
 
 bool AddMarks(PyObject* dict) {
   for (const auto& [name, text] : kTexts) {
-    if (!Put(dict, name,
+    if (!PutMark(dict, name,
              g_python.PyUnicode_FromStringAndSize(text.data(),
                                                   static_cast<intptr_t>(text.size())))) {
       return false;
     }
   }
   for (const auto& [name, number] : kNumbers) {
-    if (!Put(dict, name, g_python.PyLong_FromUnsignedLongLong(number))) return false;
+    if (!PutMark(dict, name, g_python.PyLong_FromUnsignedLongLong(number))) return false;
   }
   return true;
 }

@@ -34,7 +34,7 @@ constinit NewFunction g_new = nullptr;
 constinit DeleteFunction g_delete = nullptr;
 constinit OutOfMemoryFunction g_out_of_memory = nullptr;
 
-constinit std::atomic<ArenaRef> g_domain{0};  // 0: not watching
+constinit std::atomic<ArenaRef> g_memory_domain{0};  // 0: not watching
 constinit std::atomic<ArenaRef> g_out_of_memory_domain{0};
 constinit std::atomic<ArenaRef> g_out_of_memory_name{0};
 
@@ -54,13 +54,13 @@ void Record(const std::atomic<ArenaRef>& where, const void* block, uint64_t byte
 }
 
 void OnNew(void* self, void* block, size_t bytes) {
-  if (bytes != 0) Record(g_domain, block, bytes, 0);
+  if (bytes != 0) Record(g_memory_domain, block, bytes, 0);
   g_new(self, block, bytes);
 }
 
 // Called before the block is free, so that its next owner's event is later.
 void OnDelete(void* self, void* block) {
-  Record(g_domain, block, 0, 0);
+  Record(g_memory_domain, block, 0, 0);
   g_delete(self, block);
 }
 
@@ -82,7 +82,7 @@ bool Redirect(std::span<const GotHook> hooks) {
   return result.slots >= hooks.size() && result.failures == 0;
 }
 
-bool Install() {
+bool InstallBlockHooks() {
   void* const library = dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return false;
   if (!Find(library, kNew, g_new) || !Find(library, kDelete, g_delete)) return false;
@@ -105,11 +105,11 @@ bool InstallOutOfMemoryHook() {
 }  // namespace
 
 bool InstallMemoryHooks() {
-  static const bool installed = Install();
+  static const bool installed = InstallBlockHooks();
   return installed;
 }
 
-void WatchMemory(ArenaRef domain) { g_domain.store(domain, std::memory_order_relaxed); }
+void WatchMemory(ArenaRef domain) { g_memory_domain.store(domain, std::memory_order_relaxed); }
 
 bool WatchOutOfMemory(ArenaRef domain, ArenaRef name) {
   static const bool installed = InstallOutOfMemoryHook();

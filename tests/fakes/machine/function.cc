@@ -125,7 +125,7 @@ bool HasPtxEntry(const Module& module, const std::string& kernel) {
 }
 
 template <typename Object>
-Object* Known(const void* handle, uint32_t magic) {
+Object* KnownObject(const void* handle, uint32_t magic) {
   std::lock_guard lock(TheCode().mutex);
   if (!TheCode().handles.contains(handle)) return nullptr;
   Object* object = static_cast<Object*>(const_cast<void*>(handle));
@@ -177,7 +177,7 @@ void UnloadModule(Module* module) {
 }
 
 Module* AsModule(const void* handle) {
-  Module* module = Known<Module>(handle, kModuleMagic);
+  Module* module = KnownObject<Module>(handle, kModuleMagic);
   return module != nullptr && module->alive ? module : nullptr;
 }
 
@@ -202,7 +202,7 @@ Function* FindFunction(Module* module, const char* name) {
   return function;
 }
 
-Function* AsFunction(const void* handle) { return Known<Function>(handle, kFunctionMagic); }
+Function* AsFunction(const void* handle) { return KnownObject<Function>(handle, kFunctionMagic); }
 
 uint64_t FindVariable(Module* module, const char* name, size_t bytes_if_new, size_t* bytes) {
   std::lock_guard lock(TheCode().mutex);

@@ -23,7 +23,7 @@ GraphHandles& Handles() {
 }
 
 template <typename Object>
-Object* Known(const void* handle, uint32_t magic) {
+Object* KnownGraphPart(const void* handle, uint32_t magic) {
   GraphHandles& handles = Handles();
   {
     std::lock_guard lock(handles.mutex);
@@ -82,9 +82,9 @@ GraphNode* NewNode(Graph* graph, CUgraphNodeType type, Work work) {
 
 }  // namespace
 
-Graph* AsGraph(CUgraph handle) { return Known<Graph>(handle, kGraphMagic); }
-GraphNode* AsNode(CUgraphNode handle) { return Known<GraphNode>(handle, kNodeMagic); }
-GraphExec* AsExec(CUgraphExec handle) { return Known<GraphExec>(handle, kExecMagic); }
+Graph* AsGraph(CUgraph handle) { return KnownGraphPart<Graph>(handle, kGraphMagic); }
+GraphNode* AsNode(CUgraphNode handle) { return KnownGraphPart<GraphNode>(handle, kNodeMagic); }
+GraphExec* AsExec(CUgraphExec handle) { return KnownGraphPart<GraphExec>(handle, kExecMagic); }
 CUgraph Handle(Graph* graph) { return reinterpret_cast<CUgraph>(graph); }
 CUgraphNode Handle(GraphNode* node) { return reinterpret_cast<CUgraphNode>(node); }
 CUgraphExec Handle(GraphExec* exec) { return reinterpret_cast<CUgraphExec>(exec); }
