@@ -12,7 +12,7 @@
 #include "collector/cli/known_words.h"
 #include "collector/cli/large_run.h"
 #include "collector/cli/page.h"
-#include "collector/cli/report_roofs.h"
+#include "collector/cli/report_options.h"
 #include "collector/cli/report_summary.h"
 #include "collector/cli/report_words.h"
 #include "collector/cli/run_selection.h"

@@ -51,6 +51,20 @@ TEST(ActivityCounters, PendingWorkRisesWithEachLaunchAndFallsAsWorkBegins) {
             (Points{{100, 1}, {200, 2}, {400, 1}, {500, 0}, {600, 1}, {900, 0}}));
 }
 
+TEST(ActivityCounters, ALongCurveOfDamagedTimesKeepsEachPoint) {
+  constexpr int64_t kLaunches = 5000;
+  Trace damaged = OneDevice(), whole = OneDevice();
+  for (int64_t i = 0; i < kLaunches; ++i) {
+    AddKernel(INT64_MIN + i, 2 * i, 2 * i + 1, &damaged);
+    AddKernel(i - kLaunches, 2 * i, 2 * i + 1, &whole);
+  }
+  const Points points = PointsOf(damaged, "pending work");
+  EXPECT_EQ(points.size(), 2u * kLaunches);
+  EXPECT_EQ(points.front(), std::pair(INT64_MIN, 1.0));
+  EXPECT_EQ(points.back(), std::pair(2 * (kLaunches - 1), 0.0));
+  EXPECT_LE(PointsOf(whole, "pending work").size(), 2001u);
+}
+
 TEST(ActivityCounters, UsageIsTheShareOfEachOf200WindowsThatIsBusy) {
   Trace trace = OneDevice();
   AddKernel(0, 1000, 1500, &trace);  // half of the first 1000 ns

@@ -1,4 +1,4 @@
-#include "collector/cli/report_roofs.h"
+#include "collector/cli/report_options.h"
 
 #include <fmt/core.h>
 

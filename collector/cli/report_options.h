@@ -1,5 +1,5 @@
-// The options by which a person sets the roofs of *roofline* and what *throughput* divides by. A
-// part of report.cc.
+// The options of `report` that two reports alone heed: the roofs of *roofline*, and what
+// *throughput* divides by. A part of report.cc.
 #pragma once
 
 #include "collector/report/options.h"
