@@ -10,39 +10,27 @@
 
 #include "collector/cli/command.h"
 #include "collector/terminal/complain.h"
+#include "tests/unit/collector/cli/called_command.h"
 
 namespace ranktap::collector {
 namespace {
 
 using testing::HasSubstr;
 
-struct Ended {
-  int status;
-  std::string said, complained;
-};
-
-Ended Call(int (*command)(const std::vector<std::string>&), std::vector<std::string> arguments) {
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int status = command(arguments);
-  std::fflush(stdout);
-  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
-}
-
 TEST(RefusalsTest, AnOptionThatTheReportDoesNotHeedIsRefusedWithTheNamesOfThoseThatDo) {
-  const Ended ended = Call(&ReportCommand, {"RUN", "kernels", "--operator", "x"});
+  const CalledCommand ended = Call(&ReportCommand, {"RUN", "kernels", "--operator", "x"});
   EXPECT_EQ(ended.status, kWrongUsage);
   EXPECT_THAT(ended.complained, HasSubstr("--operator is for pace, patterns, not for kernels"));
 }
 
 TEST(RefusalsTest, WithoutANameAnOptionThatNoTableOfTheSummaryHeedsIsRefused) {
-  const Ended ended = Call(&ReportCommand, {"RUN", "--sample-rate", "3"});
+  const CalledCommand ended = Call(&ReportCommand, {"RUN", "--sample-rate", "3"});
   EXPECT_EQ(ended.status, kWrongUsage);
   EXPECT_THAT(ended.complained, HasSubstr("--sample-rate is for memory-over-time"));
 }
 
 TEST(RefusalsTest, AFormatsOptionIsRefusedForOtherFormats) {
-  const Ended ended =
+  const CalledCommand ended =
       Call(&ExportCommand, {"RUN", "--format", "csv", "-o", "x.csv", "--arrows", "tensors"});
   EXPECT_EQ(ended.status, kWrongUsage);
   EXPECT_THAT(ended.complained, HasSubstr("--arrows is for chrome, perfetto, not for csv"));
@@ -50,7 +38,7 @@ TEST(RefusalsTest, AFormatsOptionIsRefusedForOtherFormats) {
 
 // A name in a run's directory, its run.json or a trace may hold what a terminal obeys.
 TEST(StartHelp, SaysThatAScheduleMayLeaveAWindowWithoutOperators) {
-  const Ended ended = Call(&StartCommand, {"--help"});
+  const CalledCommand ended = Call(&StartCommand, {"--help"});
   EXPECT_EQ(ended.status, kSuccess);
   EXPECT_THAT(ended.said, HasSubstr("run --schedule counts steps from the begin of the window"));
 }
@@ -59,9 +47,10 @@ TEST(TerminalTest, NothingThatAFileBroughtReachesItRaw) {
   std::string directory = testing::TempDir() + "run-\x1b]0;x\x07-XXXXXX";
   ASSERT_NE(::mkdtemp(directory.data()), nullptr);
   std::ofstream(directory + "/a\x1b[2J\nranktap: ok.trace") << "no trace";
-  for (const Ended& ended : {Call(&VerifyCommand, {directory}), Call(&ReportCommand, {directory}),
-                             Call(&VerifyCommand, {directory + "/none"}),
-                             Call(&StatusCommand, {"--socket", directory + "/none"})}) {
+  for (const CalledCommand& ended :
+       {Call(&VerifyCommand, {directory}), Call(&ReportCommand, {directory}),
+        Call(&VerifyCommand, {directory + "/none"}),
+        Call(&StatusCommand, {"--socket", directory + "/none"})}) {
     const std::string all = ended.said + ended.complained;
     EXPECT_FALSE(all.empty());
     EXPECT_EQ(all.find('\x1b'), std::string::npos) << all;
@@ -71,7 +60,7 @@ TEST(TerminalTest, NothingThatAFileBroughtReachesItRaw) {
 }
 
 TEST(RefusalsTest, HelpForAReportListsItsColumnsWithTheirUnitsAndMeanings) {
-  const Ended ended = Call(&ReportCommand, {"--help", "kernels"});
+  const CalledCommand ended = Call(&ReportCommand, {"--help", "kernels"});
   EXPECT_EQ(ended.status, kSuccess);
   EXPECT_THAT(ended.said, testing::ContainsRegex("total_ns +ns +The durations, added up"));
   EXPECT_THAT(ended.said,

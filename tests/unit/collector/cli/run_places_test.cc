@@ -14,25 +14,13 @@
 #include "collector/terminal/complain.h"
 #include "collector/terminal/later_runs.h"
 #include "nlohmann/json.hpp"
+#include "tests/unit/collector/cli/called_command.h"
 
 namespace ranktap::collector {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
-
-struct Ended {
-  int status;
-  std::string said, complained;
-};
-
-Ended Call(int (*command)(const std::vector<std::string>&), std::vector<std::string> arguments) {
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int status = command(arguments);
-  std::fflush(stdout);
-  return {status, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
-}
 
 // A directory of its own is the working directory.
 class RunPlaces : public testing::Test {
@@ -63,7 +51,7 @@ class RunPlaces : public testing::Test {
 TEST_F(RunPlaces, AWordThatNamesAnAnalysisIsOneThoughAFileIsCalledSo) {
   WriteTrace("trace.json", 0);
   fs::create_directory("kernels");
-  const Ended ended = Call(&ReportCommand, {"trace.json", "kernels"});
+  const CalledCommand ended = Call(&ReportCommand, {"trace.json", "kernels"});
   EXPECT_EQ(ended.status, kSuccess) << ended.complained;
   EXPECT_THAT(ended.said, HasSubstr("gemm"));
   WriteTrace("ranks/trace.json", 0);
@@ -78,7 +66,7 @@ TEST_F(RunPlaces, TheSummaryInJsonIsAllItsTablesAndInCsvNone) {
   std::vector<std::string> names;
   for (const auto& table : all) names.push_back(table["name"]);
   EXPECT_THAT(names, testing::ElementsAre("verdict", "ranks", "waterfall", "kernels"));
-  const Ended csv = Call(&ReportCommand, {"trace.json", "--format", "csv"});
+  const CalledCommand csv = Call(&ReportCommand, {"trace.json", "--format", "csv"});
   EXPECT_EQ(csv.status, kWrongUsage);
   EXPECT_THAT(csv.complained, HasSubstr("name one report"));
 }
@@ -87,7 +75,7 @@ TEST_F(RunPlaces, ADirectoryOfRunsIsToldWithTheRunsInIt) {
   for (const char* run : {"0/run-1", "0/run-2", "1000/run-3"}) {
     WriteTrace(std::string(run) + "/trace.json", 0);
   }
-  const Ended ended = Call(&ReportCommand, {"."});
+  const CalledCommand ended = Call(&ReportCommand, {"."});
   EXPECT_EQ(ended.status, kFailure);
   EXPECT_THAT(ended.complained,
               HasSubstr("3 directories below have some: name one of ./0/run-1, ./0/run-2, "
@@ -114,7 +102,7 @@ TEST_F(RunPlaces, OfARunThatWasUsedAgainTheLastIsTaken) {
 TEST_F(RunPlaces, SeveralRanksMakeADirectoryOfTheFilesNameWithoutItsEnding) {
   WriteTrace("job/rank0.json", 0);
   WriteTrace("job/rank1.json", 1);
-  const Ended ended = Call(&ExportCommand, {"job", "--format", "chrome", "-o", "all.json"});
+  const CalledCommand ended = Call(&ExportCommand, {"job", "--format", "chrome", "-o", "all.json"});
   EXPECT_EQ(ended.status, kSuccess) << ended.complained;
   EXPECT_EQ(ended.said, "all/rank0.pt.trace.json\nall/rank1.pt.trace.json\n");
   EXPECT_FALSE(fs::exists("all.json"));
@@ -135,7 +123,7 @@ TEST_F(RunPlaces, AProcessWithoutARankThatIsAloneIsRankZero) {
 TEST_F(RunPlaces, AnExportOfNoStacksFailsAndWritesNoFile) {
   std::ofstream("empty.json") << R"({"traceEvents": [
       {"ph": "X", "cat": "user_annotation", "name": "step", "pid": 1, "tid": 1, "ts": 1, "dur": 2}]})";
-  const Ended ended =
+  const CalledCommand ended =
       Call(&ExportCommand, {"empty.json", "--format", "folded", "-o", "stacks.folded"});
   EXPECT_EQ(ended.status, kFailure) << ended.said;
   EXPECT_THAT(ended.complained, HasSubstr("no stacks in it"));

@@ -15,7 +15,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr uint64_t kSecond = 1'000'000'000, kMs = 1'000'000;
+constexpr uint64_t kScreenSecond = 1'000'000'000, kMs = 1'000'000;
 
 TopLook LookAtRanks(uint64_t at_ns, uint32_t ranks, uint32_t late) {
   TopLook look{.at_ns = at_ns, .answers = {}};
@@ -29,8 +29,8 @@ TopLook LookAtRanks(uint64_t at_ns, uint32_t ranks, uint32_t late) {
     v1::LiveStatus& live = *process.mutable_live();
     for (int i = 0; i < 64; ++i) live.add_step_ns(100 * kMs + rank);
     live.set_steps(64);
-    live.set_collective_ns(at_ns == 0 || rank == late ? 0 : 6 * kSecond);
-    live.set_data_ns(at_ns == 0 ? 0 : rank == late ? 5 * kSecond : kSecond / 10);
+    live.set_collective_ns(at_ns == 0 || rank == late ? 0 : 6 * kScreenSecond);
+    live.set_data_ns(at_ns == 0 ? 0 : rank == late ? 5 * kScreenSecond : kScreenSecond / 10);
   }
   look.answers.push_back(answer);
   return look;
@@ -51,7 +51,7 @@ size_t ColumnsOf(const std::string& line) {
 
 TEST(TopScreenTest, Of512RanksTheLateOneIsFirstOnAnyScreenAndTheKeysAreLast) {
   const std::vector<TopRow> rows =
-      RowsOf(LookAtRanks(0, 512, 0), LookAtRanks(10 * kSecond, 512, 300));
+      RowsOf(LookAtRanks(0, 512, 0), LookAtRanks(10 * kScreenSecond, 512, 300));
   for (const auto& [height, width] : {std::pair<size_t, size_t>{24, 80}, {50, 160}, {10, 60}}) {
     Table table = TopTable(rows, TopSpark(width), true);
     for (int i = 0; i < 100; ++i) table.notes.push_back("rank " + std::to_string(i) + " lost 1");
@@ -72,7 +72,8 @@ TEST(TopScreenTest, Of512RanksTheLateOneIsFirstOnAnyScreenAndTheKeysAreLast) {
 }
 
 TEST(TopScreenTest, AScreenOfOneLineShowsOneLine) {
-  const std::vector<TopRow> rows = RowsOf(LookAtRanks(0, 3, 0), LookAtRanks(10 * kSecond, 3, 1));
+  const std::vector<TopRow> rows =
+      RowsOf(LookAtRanks(0, 3, 0), LookAtRanks(10 * kScreenSecond, 3, 1));
   EXPECT_EQ(LinesOf(TopScreen(TopTable(rows, 12, false), {.rows = 1, .columns = 10}, {})).size(),
             1u);
 }
@@ -88,7 +89,7 @@ TEST(SlowStepsTest, AStepIsSlowByItsFactorAndByTwoTenthsOfASecond) {
     live.set_steps(live.steps() + 1);
   };
   for (int i = 0; i < 5; ++i) step(kMs);
-  step(10 * kSecond);
+  step(10 * kScreenSecond);
   EXPECT_THAT(slow.Look(process), IsEmpty()) << "nobody knows the usual one yet";
   for (int i = 0; i < 20; ++i) step(100 * kMs);
   step(290 * kMs);

@@ -16,7 +16,7 @@ constexpr std::array<const char*, 4> kDriverNames = {nullptr, "cuLaunchKernel",
 constexpr std::array<const char*, 5> kRuntimeNames = {
     nullptr, "cudaLaunchKernel_v7000", "cudaEventQuery_v3020", "cudaGraphLaunch_v10000",
     "cudaLaunchHostFunc_v10000"};
-constexpr uint32_t kLaunch = 1, kDriverSynchronize = 2, kEventQuery = 2, kGraphLaunch = 3,
+constexpr uint32_t kLaunchKernel = 1, kDriverSynchronize = 2, kEventQuery = 2, kGraphLaunch = 3,
                    kHostFunction = 4;
 
 Result NameOf(uint32_t domain, uint32_t cbid, const char** name) {
@@ -103,21 +103,21 @@ TEST_P(CuptiCallbacksTest, AThreadOfTheDriversApiGoesOnAfterAWindowThatEndedInsi
     EndCapture();
     across.Exit();
     BeginCapture();
-    Make({.domain = Domain::kDriver, .cbid = kLaunch});
-    Make({.domain = Domain::kDriver, .cbid = kLaunch});
+    Make({.domain = Domain::kDriver, .cbid = kLaunchKernel});
+    Make({.domain = Domain::kDriver, .cbid = kLaunchKernel});
     EXPECT_EQ(thread.produced(), 2u);
   });
 }
 
 TEST_P(CuptiCallbacksTest, TheEndOfACallFromAnEarlierWindowIsNoEvent) {
   OnNewThread([](ThreadState& thread) {
-    RaisedCall across{.domain = Domain::kRuntime, .cbid = kLaunch};
+    RaisedCall across{.domain = Domain::kRuntime, .cbid = kLaunchKernel};
     across.Enter();
     EndCapture();
     BeginCapture();
     across.Exit();
     EXPECT_EQ(thread.produced(), 0u);
-    Make({.domain = Domain::kDriver, .cbid = kLaunch});
+    Make({.domain = Domain::kDriver, .cbid = kLaunchKernel});
     EXPECT_EQ(thread.produced(), 1u);
   });
 }
@@ -132,7 +132,7 @@ TEST_P(CuptiCallbacksTest, AWindowBeginsWithTheFirstCallThatBeginsInItWhateverEn
     g_callbacks.first_correlation.store(0);
     across.Exit();
     EXPECT_EQ(g_callbacks.first_correlation.load(), 0u);
-    Make({.domain = Domain::kRuntime, .cbid = kLaunch, .correlation = 31});
+    Make({.domain = Domain::kRuntime, .cbid = kLaunchKernel, .correlation = 31});
     EXPECT_EQ(g_callbacks.first_correlation.load(), 31u);
   });
 }
@@ -140,13 +140,13 @@ TEST_P(CuptiCallbacksTest, AWindowBeginsWithTheFirstCallThatBeginsInItWhateverEn
 // CUPTI raises the end of a call also where its callback was switched on inside of it.
 TEST_P(CuptiCallbacksTest, TheEndOfACallWhoseBeginWasNotSeenIsNoEvent) {
   OnNewThread([](ThreadState& thread) {
-    Make({.domain = Domain::kDriver, .cbid = kLaunch});
+    Make({.domain = Domain::kDriver, .cbid = kLaunchKernel});
     RaisedCall waiting{.domain = Domain::kRuntime, .cbid = kGraphLaunch};
     waiting.Exit();
     EXPECT_EQ(thread.produced(), 1u);
 
-    RaisedCall outer{.domain = Domain::kRuntime, .cbid = kLaunch};
-    RaisedCall inner{.domain = Domain::kDriver, .cbid = kLaunch};
+    RaisedCall outer{.domain = Domain::kRuntime, .cbid = kLaunchKernel};
+    RaisedCall inner{.domain = Domain::kDriver, .cbid = kLaunchKernel};
     outer.Enter();
     inner.Exit();
     EXPECT_EQ(thread.produced(), 1u);
@@ -157,9 +157,9 @@ TEST_P(CuptiCallbacksTest, TheEndOfACallWhoseBeginWasNotSeenIsNoEvent) {
 
 TEST_P(CuptiCallbacksTest, TheDriversCallInsideTheRuntimesIsPartOfIt) {
   OnNewThread([](ThreadState& thread) {
-    RaisedCall outer{.domain = Domain::kRuntime, .cbid = kLaunch};
+    RaisedCall outer{.domain = Domain::kRuntime, .cbid = kLaunchKernel};
     outer.Enter();
-    Make({.domain = Domain::kDriver, .cbid = kLaunch});
+    Make({.domain = Domain::kDriver, .cbid = kLaunchKernel});
     outer.Exit();
     EXPECT_EQ(thread.produced(), 1u);
   });
@@ -168,13 +168,13 @@ TEST_P(CuptiCallbacksTest, TheDriversCallInsideTheRuntimesIsPartOfIt) {
 TEST_P(CuptiCallbacksTest, ACallOfTheDriversThatWasLeftBelowTheRuntimesHidesNoLaterOne) {
   OnNewThread([](ThreadState& thread) {
     for (int i = 0; i < 100; ++i) {  // the first and the 64th are timed, and go the long way
-      RaisedCall outer{.domain = Domain::kRuntime, .cbid = kLaunch};
+      RaisedCall outer{.domain = Domain::kRuntime, .cbid = kLaunchKernel};
       RaisedCall left{.domain = Domain::kDriver, .cbid = kDriverSynchronize};
       outer.Enter();
-      Make({.domain = Domain::kDriver, .cbid = kLaunch});
+      Make({.domain = Domain::kDriver, .cbid = kLaunchKernel});
       left.Enter();
       outer.Exit();
-      Make({.domain = Domain::kDriver, .cbid = kLaunch});
+      Make({.domain = Domain::kDriver, .cbid = kLaunchKernel});
     }
     EXPECT_EQ(thread.produced(), 200u);
     EXPECT_EQ(thread.launches.load(), 200u);
@@ -188,7 +188,7 @@ TEST_P(CuptiCallbacksTest, ErrnoIsAsItWas) {
     constexpr int kTheirs = 4711;
     for (const uint32_t correlation : {1u, 0u, 2u}) {  // 0 wakes the drain
       errno = kTheirs;
-      Make({.domain = Domain::kRuntime, .cbid = kLaunch, .correlation = correlation});
+      Make({.domain = Domain::kRuntime, .cbid = kLaunchKernel, .correlation = correlation});
       EXPECT_EQ(errno, kTheirs);
     }
   });
@@ -217,13 +217,13 @@ TEST_P(CuptiCallbacksTest, OnlyALaunchThatARecordStandsForIsWaitedFor) {
       return thread.last_launch.load();
     };
     constexpr int kRefused = 1;
-    EXPECT_EQ(last({.domain = Domain::kRuntime, .cbid = kLaunch, .correlation = 21}), 21u);
-    EXPECT_EQ(last({Domain::kRuntime, kLaunch, kRefused, 22}), 21u);
+    EXPECT_EQ(last({.domain = Domain::kRuntime, .cbid = kLaunchKernel, .correlation = 21}), 21u);
+    EXPECT_EQ(last({Domain::kRuntime, kLaunchKernel, kRefused, 22}), 21u);
     EXPECT_EQ(last({.domain = Domain::kRuntime, .cbid = kHostFunction, .correlation = 23}), 21u);
     EXPECT_EQ(last({Domain::kRuntime, kGraphLaunch, kRefused, 24}), 21u);
     EXPECT_EQ(last({.domain = Domain::kRuntime, .cbid = kGraphLaunch, .correlation = 25}), 25u);
 
-    RaisedCall captured{.domain = Domain::kRuntime, .cbid = kLaunch, .correlation = 26};
+    RaisedCall captured{.domain = Domain::kRuntime, .cbid = kLaunchKernel, .correlation = 26};
     captured.Enter();
     const GraphData node{};
     const ResourceData made{.context = nullptr, .stream = nullptr, .descriptor = &node};

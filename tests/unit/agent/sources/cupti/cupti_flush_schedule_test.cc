@@ -6,7 +6,7 @@
 namespace ranktap::agent::cupti {
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kSecondNs = 1'000'000'000;
 
 TEST(CuptiFlushScheduleTest, AFlushFollowsTheLastByTheIntervalOfTheConfiguration) {
   FlushSchedule flush;
@@ -18,19 +18,19 @@ TEST(CuptiFlushScheduleTest, AFlushFollowsTheLastByTheIntervalOfTheConfiguration
 
 TEST(CuptiFlushScheduleTest, ACuptiThatSlowsDownIsAskedEveryFiveSecondsAtMost) {
   FlushSchedule flush;
-  flush.Begin(0, 1 * kSecond, /*is_slow=*/true);
-  EXPECT_EQ(flush.at_ns(), 5 * kSecond);
-  flush.Begin(0, 7 * kSecond, /*is_slow=*/true);
-  EXPECT_EQ(flush.at_ns(), 7 * kSecond);
+  flush.Begin(0, 1 * kSecondNs, /*is_slow=*/true);
+  EXPECT_EQ(flush.at_ns(), 5 * kSecondNs);
+  flush.Begin(0, 7 * kSecondNs, /*is_slow=*/true);
+  EXPECT_EQ(flush.at_ns(), 7 * kSecondNs);
 }
 
 TEST(CuptiFlushScheduleTest, OneThatIsSlowedDownLaterIsSlowFromItsNextFlushOn) {
   FlushSchedule flush;
-  flush.Begin(0, 1 * kSecond, /*is_slow=*/false);
+  flush.Begin(0, 1 * kSecondNs, /*is_slow=*/false);
   flush.SlowDown();
-  EXPECT_EQ(flush.at_ns(), 1 * kSecond);
-  flush.Next(1 * kSecond);
-  EXPECT_EQ(flush.at_ns(), 6 * kSecond);
+  EXPECT_EQ(flush.at_ns(), 1 * kSecondNs);
+  flush.Next(1 * kSecondNs);
+  EXPECT_EQ(flush.at_ns(), 6 * kSecondNs);
 }
 
 TEST(CuptiFlushScheduleTest, APostponedFlushNeverComesEarlier) {

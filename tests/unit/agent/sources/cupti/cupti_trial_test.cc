@@ -10,7 +10,7 @@ namespace {
 
 using proto::TrialOutcome;
 
-constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kTrialSecond = 1'000'000'000;
 
 class CuptiTrialTest : public testing::Test {
  protected:
@@ -51,10 +51,10 @@ TEST_F(CuptiTrialTest, ADeathIsNotedOnceAndALaterCollectorMayKnowBetter) {
 }
 
 TEST_F(CuptiTrialTest, SilenceIsNotedAfterAMinuteAndNotBefore) {
-  trial_.Ask({}, 5 * kSecond);
+  trial_.Ask({}, 5 * kTrialSecond);
   (void)TakeAnnounced();
-  EXPECT_TRUE(NotesAt(65 * kSecond).empty());
-  EXPECT_EQ(NotesAt(65 * kSecond + 1).size(), 1u);
+  EXPECT_TRUE(NotesAt(65 * kTrialSecond).empty());
+  EXPECT_EQ(NotesAt(65 * kTrialSecond + 1).size(), 1u);
 }
 
 }  // namespace
