@@ -41,6 +41,10 @@ struct Calls {
   std::vector<Call> list;
 };
 
+bool NamesGroup(const Collective* described) {
+  return described != nullptr && !(described->group.empty() && described->group_ranks.empty());
+}
+
 Identity Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Collective* described) {
   const Trace& trace = run.traces[t];
   Identity identity;
@@ -52,7 +56,7 @@ Identity Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Coll
   name.type = CollectiveTypeOf(operators_name.empty() ? trace.dictionary.String(span.name)
                                                       : operators_name);
   std::string& key = identity.key;
-  if (described != nullptr && !(described->group.empty() && described->group_ranks.empty())) {
+  if (NamesGroup(described)) {
     const std::string& description = described->group_description;
     name.group = description.empty() || description == "undefined"
                      ? fmt::format("group {}", described->group)
@@ -325,8 +329,20 @@ void MatchByOrder(const Run& run, std::vector<Calls>* calls) {
   }
 }
 
+// The calls of a rank that has nobody to share them with are by start already.
+std::vector<CollectiveRun> AsTheyAre(const Calls& calls) {
+  std::vector<CollectiveRun> list;
+  list.reserve(calls.list.size());
+  for (const Call& call : calls.list) {
+    list.push_back(calls.identities[call.identity].as);
+    list.back().members.assign(1, call.member);
+  }
+  return list;
+}
+
 template <typename CallsOfTrace>
 std::vector<CollectiveRun> Match(const Run& run, CallsOfTrace&& calls_of) {
+  if (run.traces.size() == 1) return AsTheyAre(calls_of(run, 0));
   std::vector<Calls> calls(run.traces.size());
   ForEachTraceAtOnce(run, [&](uint32_t t) { calls[t] = calls_of(run, t); });
   MatchByOrder(run, &calls);
@@ -348,6 +364,10 @@ const Collective* DescriptionOf(const Trace& trace, uint32_t kernel) {
     op = parent == kNone ? 0 : parent + 1;
   }
   return index == 0 || index > trace.collectives.size() ? nullptr : &trace.collectives[index - 1];
+}
+
+uint32_t GroupSizeOf(const Collective* described) {
+  return NamesGroup(described) ? described->group_size : 0;
 }
 
 int64_t CollectiveRun::shortest() const { return members[last_arriver()].length(); }

@@ -50,6 +50,8 @@ const std::vector<std::vector<uint32_t>>& CollectivesByWork(const Run& run);
 // The description on the kernel, else on the operator that launched it or one around that; nullptr:
 // neither has one.
 const Collective* DescriptionOf(const Trace& trace, uint32_t kernel);
+// Of the group that a description names; 0: not known, or it names none.
+uint32_t GroupSizeOf(const Collective* described);
 
 // As MatchCollectives, of those that ran on the host (gloo), by the order of the calls in their
 // group. torch.profiler's files have them only where gloo has one group: its events do not name it.

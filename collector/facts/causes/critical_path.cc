@@ -45,12 +45,11 @@ struct RankOrder {
 
 class Walk {
  public:
-  explicit Walk(const Run& run)
-      : run_(run),
-        collectives_(MatchCollectives(run)),
-        by_work_(CollectivesByWork(run)),
-        ranks_(run.traces.size()),
-        path_(run) {}
+  explicit Walk(const Run& run) : run_(run), ranks_(run.traces.size()), path_(run) {
+    if (run.traces.size() < 2) return;  // nobody waits for another rank
+    collectives_ = &MatchCollectives(run);
+    by_work_ = &CollectivesByWork(run);
+  }
 
   CriticalPath From(uint32_t trace) {
     trace_ = trace;
@@ -69,12 +68,16 @@ class Walk {
     if (!ranks_[trace_]) ranks_[trace_].emplace(run_.traces[trace_]);
     return *ranks_[trace_];
   }
+  uint32_t CollectiveAt(uint32_t work) const {
+    if (by_work_ == nullptr || (*by_work_)[trace_].empty()) return kNone;
+    return (*by_work_)[trace_][work];
+  }
   // Adds work `i`, of a collective what its last member had of it; returns the work for which its
   // start waited.
   uint32_t Follow(uint32_t i) {
-    const uint32_t collective = by_work_[trace_].empty() ? kNone : by_work_[trace_][i];
+    const uint32_t collective = CollectiveAt(i);
     if (collective != kNone) {
-      const CollectiveRun& call = collectives_[collective];
+      const CollectiveRun& call = (*collectives_)[collective];
       trace_ = call.members[call.last_arriver()].trace;
       i = call.members[call.last_arriver()].work;
     }
@@ -123,14 +126,15 @@ class Walk {
   }
 
   const Run& run_;
-  const std::vector<CollectiveRun>& collectives_;
-  const std::vector<std::vector<uint32_t>>& by_work_;
-  std::vector<std::optional<RankOrder>> ranks_;  // made when the path comes there
+  const std::vector<CollectiveRun>* collectives_ = nullptr;      // null: of one rank
+  const std::vector<std::vector<uint32_t>>* by_work_ = nullptr;  // the same
+  std::vector<std::optional<RankOrder>> ranks_;                  // made when the path comes there
   uint32_t trace_ = 0;
   CriticalPath path_;
 };
 
 CriticalPath WalkBack(const Run& run) {
+  if (run.traces.size() == 1 && !DeviceTimeline(run.traces[0]).empty()) return Walk(run).From(0);
   // The rank that worked last.
   const SharedClock& clock = SharedClockOf(run);
   uint32_t last_rank = kNone;

@@ -130,7 +130,8 @@ bool TakeTurns(const std::vector<Straggler>& stragglers) {
 }
 
 const std::vector<Straggler>& StragglersOf(const Run& run) {
-  return run.memo.Get<std::vector<Straggler>>([&run] {
+  return run.memo.Get<std::vector<Straggler>>([&run]() -> std::vector<Straggler> {
+    if (run.traces.size() < 2) return {};  // nobody waits
     return FindStragglers(run, MatchDeviceOrHostCollectives(run), ComputeWaterfalls(run));
   });
 }

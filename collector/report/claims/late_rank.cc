@@ -59,6 +59,7 @@ std::set<uint32_t> RanksThatWaitFor(const Run& run, uint32_t late) {
 }  // namespace
 
 std::string MoreRanksThanTheGroupHas(const Run& run) {
+  if (run.traces.size() < 2) return "";
   for (const CollectiveRun& call : MatchDeviceOrHostCollectives(run)) {
     if (call.group_size == 0 || call.members.size() <= call.group_size) continue;
     return fmt::format("{} ranks are taken for one group of {}", call.members.size(),

@@ -43,6 +43,22 @@ Lengths LengthsOf(const std::vector<CollectiveRun>& calls) {
   return lengths;
 }
 
+// Of a run of one trace: every call has one member, so that none is matched.
+Lengths LengthsOfOne(const Trace& trace) {
+  Lengths lengths;
+  for (const StreamWork& stream : WorkOfStreams(trace)) {
+    lengths.all += stream.Of(WorkKind::kCommunication).ns;
+  }
+  lengths.alone = lengths.all;
+  if (trace.collectives.empty()) return lengths;
+  for (const DeviceSpan& span : DeviceTimeline(trace)) {
+    const bool is_alone =
+        span.kind != WorkKind::kCommunication || GroupSizeOf(DescriptionOf(trace, span.row)) != 1;
+    if (!is_alone) lengths.alone -= span.end - span.start;
+  }
+  return lengths;
+}
+
 bool Communicates(const Run& run) {
   return std::ranges::any_of(ComputeWaterfalls(run), [](const RankWaterfall& rank) {
     return rank.mean[static_cast<size_t>(Cause::kTransfer)] > 0;
@@ -60,7 +76,9 @@ size_t CommunicatingDevices(const Trace& trace) {
 }  // namespace
 
 std::string MembersAreMissing(const Run& run) {
-  const Lengths lengths = LengthsOf(MatchDeviceOrHostCollectives(run));
+  const bool is_one = run.traces.size() == 1 && CommunicatingDevices(run.traces[0]) > 0;
+  const Lengths lengths =
+      is_one ? LengthsOfOne(run.traces[0]) : LengthsOf(MatchDeviceOrHostCollectives(run));
   if (lengths.all == 0 && Communicates(run)) return "nothing tells the groups of its calls";
   const int64_t unknown = lengths.alone + lengths.incomplete;
   if (static_cast<double>(unknown) <= kTolerableUnknown * static_cast<double>(lengths.all)) {

@@ -47,14 +47,6 @@ class Groups {
     }
     return groups_[at].of;
   }
-  // Room for the durations of each name, so that no list of them grows.
-  void Reserve(const Kernels& kernels) {
-    std::vector<uint32_t> counts(by_name_.size());
-    for (const uint32_t name : kernels.name) ++counts[std::min<size_t>(name, counts.size() - 1)];
-    for (uint32_t name = 0; name < counts.size(); ++name) {
-      if (counts[name] > 0) Of(name, 0).time.Reserve(counts[name]);
-    }
-  }
   std::vector<Group> Take() { return std::move(groups_); }
 
  private:
@@ -67,7 +59,6 @@ class Groups {
 std::vector<Group> CountKernels(const Trace& trace, bool by_shape) {
   Groups groups(trace, by_shape);
   const Kernels& kernels = trace.kernels;
-  if (!by_shape) groups.Reserve(kernels);
   for (size_t i = 0; i < kernels.size(); ++i) {
     KernelSum& group = groups.Of(kernels.name[i], kernels.shape[i]);
     if (kernels.start[i] == kUntimed) {

@@ -5,6 +5,7 @@
 
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/numbers/describe.h"
+#include "collector/facts/numbers/magnitude_counts.h"
 #include "collector/facts/stream_numbers.h"
 #include "collector/report/cells.h"
 #include "collector/report/description_columns.h"
@@ -96,8 +97,7 @@ class LengthCounts {
   std::vector<uint32_t> counts_, below_;
 };
 
-// As Describe() does of the single lengths, of which there are twice as many as launches: they are
-// followed again instead of kept.
+// As Describe() does of the single lengths, of which there are twice as many as launches.
 Description DescribeLengths(const Waiting& waiting, const LengthCounts& counts) {
   Description of;
   double sum = 0;
@@ -109,10 +109,16 @@ Description DescribeLengths(const Waiting& waiting, const LengthCounts& counts) 
   });
   of.mean = sum / static_cast<double>(of.count);
   double squares = 0;
-  Follow(waiting, [&](int64_t length) {
+  const auto add_square = [&](int64_t length, uint32_t times) {
     const double from_mean = static_cast<double>(length) - of.mean;
-    squares += from_mean * from_mean;
-  });
+    squares += times * (from_mean * from_mean);
+  };
+  // The last digit hangs on the order of the sum: of few it is that of the list.
+  if (of.count < MagnitudeCounts::kMany) {
+    Follow(waiting, [&](int64_t length) { add_square(length, 1); });
+  } else {
+    counts.ForEach(add_square);
+  }
   of.deviation = std::sqrt(squares / static_cast<double>(of.count - 1));
   of.min = ends.front().second;
   of.max = ends.back().second;

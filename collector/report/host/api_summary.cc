@@ -23,11 +23,6 @@ struct Counted {
 };
 
 void Count(const ApiCalls& calls, std::vector<Counted>* by_id) {
-  std::vector<uint32_t> counts(by_id->size());
-  for (const uint32_t api : calls.api) ++counts[std::min<size_t>(api, counts.size() - 1)];
-  for (size_t id = 0; id < counts.size(); ++id) {
-    if (counts[id] > 0) (*by_id)[id].time.Reserve(counts[id]);
-  }
   for (size_t i = 0; i < calls.size(); ++i) {
     Counted& counted = (*by_id)[std::min<size_t>(calls.api[i], by_id->size() - 1)];
     counted.time.Add(calls.end[i] - calls.start[i]);

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
 
 #include "collector/facts/device_timeline.h"
-#include "collector/facts/numbers/twice_told.h"
+#include "collector/facts/numbers/duration_distribution.h"
 #include "collector/report/cells.h"
 #include "collector/report/description_columns.h"
 #include "collector/report/reports.h"
@@ -25,27 +26,49 @@ bool IsHtaLaunch(std::string_view api) {
          api == "cudaMemsetAsync";
 }
 
-// Lengths of calls, of their work, and the times between them.
-struct SomeLaunches {
-  static constexpr size_t kMost = 2048;
-  std::array<int64_t, kMost> cpu, gpu, delay;
-  size_t count = 0;
-
-  std::span<const int64_t> Of(const std::array<int64_t, kMost>& times) const {
-    return {times.data(), count};
+class LaunchTimes {
+ public:
+  void Add(int64_t cpu, int64_t gpu, int64_t delay) {
+    some_cpu_[some_] = cpu, some_gpu_[some_] = gpu, some_delay_[some_] = delay;
+    if (++some_ == kSome) AddSome();
   }
+  Launches Take() {
+    AddSome();
+    launches_.cpu = cpu_.Described();
+    launches_.gpu = gpu_.Described();
+    launches_.delay = delay_.Described();
+    return launches_;
+  }
+
+ private:
+  void AddSome() {
+    const size_t count = std::exchange(some_, 0);
+    const auto of = [count](const auto& times) { return std::span(times).first(count); };
+    cpu_.Add(of(some_cpu_)), gpu_.Add(of(some_gpu_)), delay_.Add(of(some_delay_));
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t cpu = some_cpu_[i];
+      launches_.short_kernels += some_gpu_[i] < cpu && cpu <= kRuntimeCutoffNs;
+      launches_.slow_calls += cpu > kRuntimeCutoffNs;
+      launches_.late += some_delay_[i] > kLaunchDelayCutoffNs;
+    }
+  }
+
+  // One by one, the sums of durations go through memory.
+  static constexpr size_t kSome = 2048;
+  std::array<int64_t, kSome> some_cpu_, some_gpu_, some_delay_;
+  size_t some_ = 0;
+  DurationDistribution cpu_, gpu_, delay_;
+  Launches launches_;
 };
 
-// Calls visit(some launches) until all came.
-template <typename Visit>
-void ForEachLaunch(const Trace& trace, bool as_hta, Visit&& visit) {
+Launches CollectLaunches(const Trace& trace, bool as_hta) {
   std::vector<bool> counts(trace.dictionary.apis() + 1, !as_hta);
   for (uint32_t id = 0; as_hta && id < trace.dictionary.apis(); ++id) {
     counts[id] = IsHtaLaunch(trace.dictionary.Api(id).name);
   }
   const int64_t cutoff = as_hta ? HtaCutoff(trace) : INT64_MAX;
   const ApiCalls& calls = trace.api_calls;
-  SomeLaunches some;
+  LaunchTimes times;
   const auto add = [&](const DeviceWork& work) {
     for (size_t i = 0; i < work.size(); ++i) {
       const uint32_t launch = work.launch[i];
@@ -55,39 +78,12 @@ void ForEachLaunch(const Trace& trace, bool as_hta, Visit&& visit) {
           (!counts[std::min<size_t>(calls.api[launch], counts.size() - 1)] || called >= cutoff)) {
         continue;
       }
-      some.cpu[some.count] = returned - called;
-      some.gpu[some.count] = work.end[i] - work.start[i];
-      some.delay[some.count] = std::max<int64_t>(0, work.start[i] - returned);
-      if (++some.count < SomeLaunches::kMost) continue;
-      visit(some);
-      some.count = 0;
+      times.Add(returned - called, work.end[i] - work.start[i],
+                std::max<int64_t>(0, work.start[i] - returned));
     }
   };
   add(trace.kernels), add(trace.copies), add(trace.memsets);
-  visit(some);
-}
-
-Launches CollectLaunches(const Trace& trace, bool as_hta) {
-  const size_t most = trace.kernels.size() + trace.copies.size() + trace.memsets.size();
-  TwiceTold cpu(most), gpu(most), delay(most);
-  Launches launches;
-  ForEachLaunch(trace, as_hta, [&](const SomeLaunches& some) {
-    cpu.Add(some.Of(some.cpu)), gpu.Add(some.Of(some.gpu)), delay.Add(some.Of(some.delay));
-    for (size_t i = 0; i < some.count; ++i) {
-      launches.short_kernels += some.gpu[i] < some.cpu[i] && some.cpu[i] <= kRuntimeCutoffNs;
-      launches.slow_calls += some.cpu[i] > kRuntimeCutoffNs;
-      launches.late += some.delay[i] > kLaunchDelayCutoffNs;
-    }
-  });
-  ForEachLaunch(trace, as_hta, [&](const SomeLaunches& some) {
-    cpu.AddAgain(some.Of(some.cpu));
-    gpu.AddAgain(some.Of(some.gpu));
-    delay.AddAgain(some.Of(some.delay));
-  });
-  launches.cpu = cpu.Take();
-  launches.gpu = gpu.Take();
-  launches.delay = delay.Take();
-  return launches;
+  return times.Take();
 }
 
 // The call, the wait or the work of a rank's launches.

@@ -186,6 +186,7 @@ constexpr std::string_view kNoCommunication = "no communication ran on a device"
 // By row of kernels: the bytes of the collective, of those that are small.
 std::map<uint32_t, int64_t> SmallCollectives(const RankFacts& rank, bool* sizes_known) {
   std::map<uint32_t, int64_t> small;
+  if (rank.trace().collectives.empty()) return small;
   for (const CollectiveRun& collective : MatchCollectives(rank.run())) {
     if (collective.bytes == 0) continue;
     for (const CollectiveMember& member : collective.members) {

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <random>
+#include <span>
 #include <vector>
 
 namespace ranktap::collector {
@@ -72,6 +74,49 @@ TEST(DurationDistributionTest, OfManyTheQuantilesAreThoseOfTheSortedList) {
   short_times.Add(times);
   short_durations.insert(short_durations.end(), durations.begin(), durations.end());
   expect(short_times, short_durations);
+}
+
+void ExpectDescribed(const std::vector<int64_t>& durations) {
+  DurationDistribution at_once, in_parts, merged;
+  at_once.Add(std::span(durations));
+  for (size_t i = 0; i < durations.size(); ++i) {
+    (i % 3 == 0 ? merged : in_parts).Add(durations[i]);
+  }
+  merged.Add(in_parts);
+  const Description expected = Describe(std::vector<double>(durations.begin(), durations.end()));
+  for (const DurationDistribution* const times : {&at_once, &merged}) {
+    const Description of = times->Described();
+    EXPECT_EQ(of.count, expected.count);
+    EXPECT_EQ(of.mean, expected.mean);
+    // The sum's order is another.
+    EXPECT_NEAR(of.deviation, expected.deviation, 1e-9 * expected.deviation);
+    EXPECT_EQ(of.min, expected.min);
+    EXPECT_EQ(of.quarter, expected.quarter);
+    EXPECT_EQ(of.median, expected.median);
+    EXPECT_EQ(of.three_quarters, expected.three_quarters);
+    EXPECT_EQ(of.max, expected.max);
+  }
+}
+
+std::vector<int64_t> Durations(size_t count, const std::function<int64_t(uint64_t)>& of) {
+  std::mt19937_64 random(11);
+  std::vector<int64_t> durations;
+  for (size_t i = 0; i < count; ++i) durations.push_back(of(random()));
+  return durations;
+}
+
+TEST(DurationDistributionTest, CountedOrListedTheyAreDescribedAsTheirListIs) {
+  for (const size_t count : {size_t{0}, size_t{1}, size_t{2}, size_t{1000}, size_t{100'001}}) {
+    ExpectDescribed(Durations(count, [](uint64_t random) { return int64_t{5} + random % 1000; }));
+    ExpectDescribed(
+        Durations(count, [](uint64_t random) { return random % 2 == 0 ? 0 : 900'000; }));
+    ExpectDescribed(Durations(
+        count, [](uint64_t random) { return static_cast<int64_t>(random >> (30 + random % 34)); }));
+    ExpectDescribed(Durations(count, [](uint64_t random) {
+      return static_cast<int64_t>(random >> (30 + random % 34)) - 3000;
+    }));
+    ExpectDescribed(Durations(count, [](uint64_t) { return 12'345'678; }));
+  }
 }
 
 }  // namespace
