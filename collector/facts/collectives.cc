@@ -50,11 +50,7 @@ Identity Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Coll
   Identity identity;
   CollectiveRun& as = identity.as;
   CollectiveName name;
-  const std::string_view operators_name = described != nullptr && !described->name.empty()
-                                              ? std::string_view(described->name)
-                                              : OperatorThatCommunicates(trace, span.row);
-  name.type = CollectiveTypeOf(operators_name.empty() ? trace.dictionary.String(span.name)
-                                                      : operators_name);
+  name.type = TypeOfCollective(trace, span);
   std::string& key = identity.key;
   if (NamesGroup(described)) {
     const std::string& description = described->group_description;
@@ -364,6 +360,14 @@ const Collective* DescriptionOf(const Trace& trace, uint32_t kernel) {
     op = parent == kNone ? 0 : parent + 1;
   }
   return index == 0 || index > trace.collectives.size() ? nullptr : &trace.collectives[index - 1];
+}
+
+std::string TypeOfCollective(const Trace& trace, const DeviceSpan& span) {
+  const Collective* const described = DescriptionOf(trace, span.row);
+  const std::string_view said = described != nullptr && !described->name.empty()
+                                    ? std::string_view(described->name)
+                                    : OperatorThatCommunicates(trace, span.row);
+  return CollectiveTypeOf(said.empty() ? trace.dictionary.String(span.name) : said);
 }
 
 uint32_t GroupSizeOf(const Collective* described) {

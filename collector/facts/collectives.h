@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collector/facts/device_timeline.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
@@ -50,6 +51,8 @@ const std::vector<std::vector<uint32_t>>& CollectivesByWork(const Run& run);
 // The description on the kernel, else on the operator that launched it or one around that; nullptr:
 // neither has one.
 const Collective* DescriptionOf(const Trace& trace, uint32_t kernel);
+// CollectiveRun::type() of a piece of communication, which takes no matching.
+std::string TypeOfCollective(const Trace& trace, const DeviceSpan& span);
 // Of the group that a description names; 0: not known, or it names none.
 uint32_t GroupSizeOf(const Collective* described);
 

@@ -54,7 +54,6 @@ class DeviceOrder {
     return launch == kNone ? INT64_MIN : trace_.api_calls.start[launch];
   }
   uint32_t LaunchedBy(uint32_t work, int64_t called, int64_t ended) const;
-  void SortByEnd();
   void AddReturns(int64_t clock_ns);
 
   const Trace& trace_;

@@ -92,7 +92,7 @@ KernelKind KindOfKernel(std::string_view name) {
   return kind;
 }
 
-KernelKinds::KernelKinds(const Trace& trace) : trace_(trace) {
+KernelKinds::KernelKinds(const Trace& trace) {
   kinds_.resize(trace.dictionary.strings() + 1);
   std::vector<bool> known(kinds_.size());
   for (const uint32_t name : trace.kernels.name) {
@@ -100,20 +100,27 @@ KernelKinds::KernelKinds(const Trace& trace) : trace_(trace) {
     known[name] = true;
     const std::string readable = ReadableKernelName(trace.dictionary.String(name));
     kinds_[name] = KindOfKernel(readable);
-    const DeviceArchitecture said = ArchitectureIn(readable);
-    if (std::pair(said.major, said.minor) > std::pair(by_names_.major, by_names_.minor)) {
-      by_names_ = said;
+    has_products_ |= kinds_[name].math != ProductMath::kNone;
+    has_layout_changes_ |= kinds_[name].changes_layout;
+    const DeviceArchitecture named = ArchitectureIn(readable);
+    if (std::pair(named.major, named.minor) > std::pair(by_names_.major, by_names_.minor)) {
+      by_names_ = named;
     }
+  }
+  for (const v1::Device& device : trace.hello.devices()) {
+    if (device.compute_major() == 0) continue;
+    said_.try_emplace(device.id(),
+                      DeviceArchitecture{device.compute_major(), device.compute_minor()});
   }
 }
 
 DeviceArchitecture KernelKinds::ArchitectureOf(uint32_t device) const {
-  for (const v1::Device& known : trace_.hello.devices()) {
-    if (known.id() == device && known.compute_major() != 0) {
-      return {known.compute_major(), known.compute_minor()};
-    }
-  }
-  return by_names_;
+  const auto said = said_.find(device);
+  return said == said_.end() ? by_names_ : said->second;
+}
+
+const KernelKinds& KernelKindsOf(const Trace& trace) {
+  return trace.memo.Get<KernelKinds>([&trace] { return KernelKinds(trace); });
 }
 
 }  // namespace ranktap::collector

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -40,18 +41,24 @@ struct DeviceArchitecture {
   bool has_tensor_cores() const { return major >= 7; }
 };
 
-// The kernels of a trace by their names. Not safe from several threads.
+// The kernels of a trace by their names.
 class KernelKinds {
  public:
   explicit KernelKinds(const Trace& trace);
   const KernelKind& Of(uint32_t name) const { return kinds_[name < kinds_.size() ? name : 0]; }
+  // Of none there is nothing to look for among all work.
+  bool has_products() const { return has_products_; }
+  bool has_layout_changes() const { return has_layout_changes_; }
   // As the process said, else what kernels are named after (ampere_sgemm).
   DeviceArchitecture ArchitectureOf(uint32_t device) const;
 
  private:
-  const Trace& trace_;
   std::vector<KernelKind> kinds_;  // by Dictionary::String
+  bool has_products_ = false, has_layout_changes_ = false;
+  std::map<uint32_t, DeviceArchitecture> said_;  // by device
   DeviceArchitecture by_names_;
 };
+// Worked out once and kept in the trace's memo.
+const KernelKinds& KernelKindsOf(const Trace& trace);
 
 }  // namespace ranktap::collector

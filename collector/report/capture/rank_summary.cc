@@ -148,33 +148,42 @@ void SummarizeLaunches(const Trace& trace, RankRow* row) {
   }
 }
 
+bool Communicates(const Trace& trace) {
+  return std::ranges::any_of(WorkOfStreams(trace), [](const StreamWork& stream) {
+    return stream.Of(WorkKind::kCommunication).pieces > 0;
+  });
+}
+
 // NCCL's NVTX domain has a range for each call of a collective,
 // which is there even where the kernel never ran.
 void FindLastCollective(const Trace& trace, RankRow* row) {
   int64_t latest = INT64_MIN;
-  for (size_t i = 0; i < trace.ranges.size(); ++i) {
-    if (trace.ranges.start[i] < latest) continue;
-    if (trace.dictionary.Domain(trace.ranges.domain[i]) != "NCCL") continue;
-    latest = trace.ranges.start[i];
-    row->last_collective = trace.dictionary.String(trace.ranges.name[i]);
+  uint32_t other = kNone;  // a domain
+  for (size_t i = trace.ranges.size(); i-- > 0;) {
+    const uint32_t domain = trace.ranges.domain[i];
+    if (domain == other) continue;
+    if (trace.dictionary.Domain(domain) == "NCCL") {
+      latest = trace.ranges.start[i];
+      row->last_collective = trace.dictionary.String(trace.ranges.name[i]);
+      break;
+    }
+    other = domain;
   }
-  const DeviceSpan* last = nullptr;
-  for (const DeviceSpan& span : DeviceTimeline(trace)) {
-    const bool is_one = span.kind == WorkKind::kCommunication && span.start >= latest;
-    if (is_one && span.table == DeviceSpan::Table::kKernel) last = &span;
+  if (!Communicates(trace)) return;
+  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  for (size_t i = spans.size(); i-- > 0 && spans[i].start >= latest;) {
+    const bool is_kernel = spans[i].table == DeviceSpan::Table::kKernel;
+    if (!is_kernel || spans[i].kind != WorkKind::kCommunication) continue;
+    row->last_collective =
+        ShortKernelName(ReadableKernelName(trace.dictionary.String(spans[i].name)));
+    return;
   }
-  if (last == nullptr) return;
-  row->last_collective = ShortKernelName(ReadableKernelName(trace.dictionary.String(last->name)));
 }
 
 // The range that began last, finished or not.
 void FindLastRange(const Trace& trace, RankRow* row) {
-  int64_t latest = INT64_MIN;
-  for (size_t i = 0; i < trace.ranges.size(); ++i) {
-    if (trace.ranges.start[i] < latest) continue;
-    latest = trace.ranges.start[i];
-    row->last_range = trace.dictionary.String(trace.ranges.name[i]);
-  }
+  if (trace.ranges.size() == 0) return;
+  row->last_range = trace.dictionary.String(trace.ranges.name[trace.ranges.size() - 1]);
 }
 
 void SummarizeHost(const Trace& trace, RankRow* row) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "collector/facts/causes/waterfall.h"
@@ -104,6 +105,12 @@ class RankFacts {
   std::string PlaceAt(uint16_t writer, int64_t time) const;
   std::string PlaceOf(const DeviceSpan& span) const;
   std::string PlaceOf(const HostWait& wait) const;
+
+  // What some rules share alone: worked out once, as by a memo.
+  template <typename Fact, typename Make>
+  const Fact& Get(Make&& make) const {
+    return memo_.Get<Fact>(std::forward<Make>(make));
+  }
 
  private:
   struct LostTime {

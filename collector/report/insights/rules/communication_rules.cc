@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
+#include <tuple>
 
+#include "collector/facts/collective_types.h"
 #include "collector/facts/collectives.h"
 #include "collector/facts/stream_numbers.h"
 #include "collector/report/claims/claim.h"
@@ -37,20 +38,29 @@ struct StreamUse {
 struct Streams {
   std::map<CommunicationStream, StreamUse> by_stream;
   int64_t compute_ns = 0;  // of all
-  // Mostly asked of the same again.
   bool IsForCompute(const CommunicationStream& stream) const {
-    if (asked && asked->first == stream) return asked->second;
     const auto found = by_stream.find(stream);
-    const bool is = found != by_stream.end() && compute_ns > 0 &&
-                    static_cast<double>(found->second.compute_ns) >=
-                        kComputeStreamShare * static_cast<double>(compute_ns);
-    asked.emplace(stream, is);
-    return is;
+    return found != by_stream.end() && compute_ns > 0 &&
+           static_cast<double>(found->second.compute_ns) >=
+               kComputeStreamShare * static_cast<double>(compute_ns);
   }
-  mutable std::optional<std::pair<CommunicationStream, bool>> asked;
 };
 
-Streams UseOfStreams(const RankFacts& rank) {
+// Mostly asked of the same again.
+class ComputeStreams {
+ public:
+  explicit ComputeStreams(const Streams& streams) : streams_(streams) {}
+  bool Holds(const CommunicationStream& stream) {
+    if (!asked_ || asked_->first != stream) asked_ = {stream, streams_.IsForCompute(stream)};
+    return asked_->second;
+  }
+
+ private:
+  const Streams& streams_;
+  std::optional<std::pair<CommunicationStream, bool>> asked_;
+};
+
+Streams FindUseOfStreams(const RankFacts& rank) {
   Streams streams;
   StreamNumbers numbers;
   std::vector<StreamUse*> by_number;
@@ -65,6 +75,10 @@ Streams UseOfStreams(const RankFacts& rank) {
     streams.compute_ns += span.end - span.start;
   }
   return streams;
+}
+
+const Streams& UseOfStreams(const RankFacts& rank) {
+  return rank.Get<Streams>([&rank] { return FindUseOfStreams(rank); });
 }
 
 // What a rank could compute while it communicates: what it does not compute meanwhile already.
@@ -155,22 +169,33 @@ std::string_view AdviceOnCollective(std::string_view type) {
 
 // The type of the collectives that are most of it; empty: not known.
 std::string MostExposedType(const RankFacts& rank, const Exposed& exposed) {
-  const std::vector<uint32_t>& collectives = CollectivesByWork(rank.run())[rank.index()];
-  if (collectives.empty()) return "";
-  const std::vector<CollectiveRun>& all = MatchCollectives(rank.run());
-  std::map<std::string_view, int64_t> by_type;
+  const Trace& trace = rank.trace();
+  // What says the type: one text for all that are alike.
+  using Said = std::tuple<const Collective*, uint32_t, std::string_view>;
+  struct OfType {
+    uint32_t span = 0;  // one of them
+    int64_t ns = 0;
+  };
+  std::map<Said, OfType> alike;
   for (const auto& [span, ns] : exposed.by_span) {
-    const uint32_t collective = collectives[span];
-    if (collective != kNone) by_type[all[collective].type()] += ns;
+    const DeviceSpan& work = rank.spans()[span];
+    const Said said = {DescriptionOf(trace, work.row), work.name,
+                       OperatorThatCommunicates(trace, work.row)};
+    alike.try_emplace(said, OfType{span}).first->second.ns += ns;
+  }
+  std::map<std::string, int64_t> by_type;
+  for (const auto& [said, of] : alike) {
+    by_type[TypeOfCollective(trace, rank.spans()[of.span])] += of.ns;
   }
   const auto most =
       std::ranges::max_element(by_type, {}, [](const auto& entry) { return entry.second; });
-  return most == by_type.end() ? "" : std::string(most->first);
+  return most == by_type.end() ? "" : most->first;
 }
 
 bool Communicates(const RankFacts& rank) {
-  return std::ranges::any_of(
-      rank.spans(), [](const DeviceSpan& span) { return span.kind == WorkKind::kCommunication; });
+  return std::ranges::any_of(WorkOfStreams(rank.trace()), [](const StreamWork& stream) {
+    return stream.Of(WorkKind::kCommunication).pieces > 0;
+  });
 }
 
 // "communication transfers"; where that is undecided, no word of transfers.
@@ -204,11 +229,12 @@ std::map<uint32_t, int64_t> SmallCollectives(const RankFacts& rank, bool* sizes_
 
 Answer FindCommOnComputeStream(const RankFacts& rank) {
   if (!rank.has_device() || !Communicates(rank)) return CannotTell(kNoCommunication);
-  const Streams streams = UseOfStreams(rank);
+  const Streams& streams = UseOfStreams(rank);
+  ComputeStreams computes(streams);
   std::map<CommunicationStream, int64_t> on;
   Exposed exposed = ExposedTransfers(rank, [&](const DeviceSpan& span) {
     const CommunicationStream stream(span.device, span.stream);
-    if (!streams.IsForCompute(stream)) return false;
+    if (!computes.Holds(stream)) return false;
     ++on[stream];
     return true;
   });
@@ -232,9 +258,9 @@ Answer FindCommOnComputeStream(const RankFacts& rank) {
 
 Answer FindExposedComm(const RankFacts& rank) {
   if (!rank.has_device() || !Communicates(rank)) return CannotTell(kNoCommunication);
-  const Streams streams = UseOfStreams(rank);
-  Exposed exposed = ExposedTransfers(rank, [&streams](const DeviceSpan& span) {
-    return !streams.IsForCompute({span.device, span.stream});
+  ComputeStreams computes(UseOfStreams(rank));
+  Exposed exposed = ExposedTransfers(rank, [&computes](const DeviceSpan& span) {
+    return !computes.Holds({span.device, span.stream});
   });
   const int64_t lost = rank.PerStep(exposed.ns);
   if (!rank.IsWorth(lost, kLeastExposed)) return {};

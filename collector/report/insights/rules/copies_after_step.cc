@@ -135,7 +135,7 @@ Answer FindCopiesAfterStep(const RankFacts& rank) {
     if (rank.trace().operators.size() == 0) return CannotTell("no operators are recorded");
     return OnTheHost(rank, after);
   }
-  const KernelKinds kinds(rank.trace());
+  const KernelKinds& kinds = KernelKindsOf(rank.trace());
   ChosenWork work(rank);
   for (const DeviceSpan& span : rank.spans()) {
     if (span.launch == kNone || !OnlyMoves(rank, kinds, span)) continue;

@@ -16,7 +16,8 @@ constexpr double kLeastShareOfLayoutTransposes = 0.01;  // of the step
 Answer FindLayoutTransposes(const RankFacts& rank) {
   if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   if (rank.trace().kernels.size() == 0) return CannotTell("no kernels are recorded");
-  const KernelKinds kinds(rank.trace());
+  const KernelKinds& kinds = KernelKindsOf(rank.trace());
+  if (!kinds.has_layout_changes()) return {};
   ChosenWork work(rank);
   for (const DeviceSpan& span : rank.spans()) {
     const bool is_kernel = span.table == DeviceSpan::Table::kKernel;

@@ -20,30 +20,70 @@ namespace {
 constexpr int64_t kParts = 30;
 constexpr double kLowShare = 0.5;
 // One part alone is the end of an epoch; nsys reports that, too, and nobody acts on it.
-constexpr int64_t kLeastParts = 3;
+constexpr size_t kLeastParts = 3;
 constexpr double kLeastLowShare = 0.01;  // of the step, exposed: as the verdict's
 
-struct Use {
-  std::vector<Interval> busy;
-  std::vector<Interval> low;  // neighbours joined
-  int64_t parts = 0;          // that are low
+// Of the counted steps, as every other share, and not from the device's first work to its last.
+struct PartOfTime {
+  int64_t start = 0, end = 0;
+  int64_t busy = 0;  // of a device, within counted steps
 };
 
-// Of the counted steps, as every other share, and not from the device's first work to its last.
-Use Measure(const std::vector<Interval>& work, const std::vector<Interval>& counted) {
-  Use use{.busy = Intersection(work, counted)};
-  if (use.busy.empty()) return use;
-  const int64_t first = counted.front().first, last = counted.back().second;
-  for (int64_t part = 0; part < kParts; ++part) {
-    const int64_t start = first + (last - first) * part / kParts;
-    const int64_t end = first + (last - first) * (part + 1) / kParts;
-    const int64_t busy = Length(Within(use.busy, start, end));
-    const int64_t all = Length(Within(counted, start, end));
-    if (static_cast<double>(busy) >= kLowShare * static_cast<double>(all)) continue;
-    ++use.parts;
-    use.low.emplace_back(start, end);
+// How busy one device is, part by part: its work comes by start.
+class BusyParts {
+ public:
+  explicit BusyParts(const std::vector<Interval>& counted) : counted_(counted) {
+    const int64_t first = counted.front().first, last = counted.back().second;
+    for (int64_t part = 0; part < kParts; ++part) {
+      parts_[static_cast<size_t>(part)] = {first + (last - first) * part / kParts,
+                                           first + (last - first) * (part + 1) / kParts};
+    }
   }
-  use.low = Merged(std::move(use.low));
+  void Add(int64_t start, int64_t end) {
+    start = std::max(start, reached_);
+    if (end <= start) return;
+    reached_ = end;
+    while (start < end && at_ < parts_.size()) {
+      const int64_t until = std::min(end, parts_[at_].end);
+      if (start < until) parts_[at_].busy += LengthWithin(counted_, start, until, &step_);
+      start = std::max(start, until);
+      if (start >= parts_[at_].end) ++at_;
+    }
+  }
+  // Those of little use; none of a device that did nothing in counted steps.
+  std::vector<Interval> Low() const {
+    std::vector<Interval> low;
+    const bool any =
+        std::ranges::any_of(parts_, [](const PartOfTime& part) { return part.busy > 0; });
+    for (const PartOfTime& part : parts_) {
+      const int64_t all = Length(Within(counted_, part.start, part.end));
+      const bool is_low = static_cast<double>(part.busy) < kLowShare * static_cast<double>(all);
+      if (any && is_low) low.emplace_back(part.start, part.end);
+    }
+    return low;
+  }
+
+ private:
+  const std::vector<Interval>& counted_;
+  std::array<PartOfTime, kParts> parts_;
+  size_t at_ = 0, step_ = 0;
+  int64_t reached_ = INT64_MIN;
+};
+
+struct Use {
+  std::vector<Interval> busy;  // within counted steps
+  std::vector<Interval> low;   // neighbours joined
+  int64_t parts = 0;           // that are low
+};
+
+// The work of one device is collected only where it has a finding.
+Use UseOf(const RankFacts& rank, uint32_t device, std::vector<Interval> low) {
+  Use use{.parts = static_cast<int64_t>(low.size())};
+  for (const DeviceSpan& span : rank.spans()) {
+    if (span.device == device) Append({span.start, span.end}, &use.busy);
+  }
+  use.busy = Intersection(use.busy, rank.counted());
+  use.low = Merged(std::move(low));
   return use;
 }
 
@@ -150,16 +190,20 @@ Answer FindLowUtilization(const RankFacts& rank) {
   if (const Ruling& ruling = RulingOn(rank.run(), Claim::kBusy); ruling.is_undecided()) {
     return CannotTell(ruling.why);
   }
-  std::map<uint32_t, std::vector<Interval>> work;  // merged
-  std::pair<const uint32_t, std::vector<Interval>>* last = nullptr;
+  if (rank.counted().empty()) return {};
+  std::map<uint32_t, BusyParts> devices;
+  std::pair<const uint32_t, BusyParts>* last = nullptr;
   for (const DeviceSpan& span : rank.spans()) {
-    if (last == nullptr || last->first != span.device) last = &*work.try_emplace(span.device).first;
-    Append({span.start, span.end}, &last->second);
+    if (last == nullptr || last->first != span.device) {
+      last = &*devices.try_emplace(span.device, rank.counted()).first;
+    }
+    last->second.Add(span.start, span.end);
   }
   Answer answer;
-  for (const auto& [device, spans] : work) {
-    const Use use = Measure(spans, rank.counted());
-    if (use.parts >= kLeastParts) answer.insights.push_back(About(rank, device, use));
+  for (const auto& [device, parts] : devices) {
+    std::vector<Interval> low = parts.Low();
+    if (low.size() < kLeastParts) continue;
+    answer.insights.push_back(About(rank, device, UseOf(rank, device, std::move(low))));
   }
   return answer;
 }

@@ -100,7 +100,8 @@ std::string Evidence(const Trace& trace, const KernelKinds& kinds, const DeviceS
 
 Answer FindOffMultipleShapes(const RankFacts& rank) {
   if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
-  const KernelKinds kinds(rank.trace());
+  const KernelKinds& kinds = KernelKindsOf(rank.trace());
+  if (!kinds.has_products()) return {};
   ChosenWork work(rank);
   int64_t products = 0, told = 0;
   for (const DeviceSpan& span : rank.spans()) {

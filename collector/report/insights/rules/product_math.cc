@@ -32,7 +32,12 @@ MathType OperandsOf(const RankFacts& rank, const DeviceSpan& span) {
 
 struct Products {
   explicit Products(const RankFacts& rank)
-      : rank(rank), kinds(rank.trace()), float_gemms(rank), float_convolutions(rank), halves(rank) {
+      : rank(rank),
+        kinds(KernelKindsOf(rank.trace())),
+        float_gemms(rank),
+        float_convolutions(rank),
+        halves(rank) {
+    if (!kinds.has_products()) return;
     for (const DeviceSpan& span : rank.spans()) {
       if (span.table == DeviceSpan::Table::kKernel) Add(span);
     }
@@ -40,7 +45,7 @@ struct Products {
   bool IsTold() const { return told > 0 || products == 0; }
 
   const RankFacts& rank;
-  KernelKinds kinds;
+  const KernelKinds& kinds;
   ChosenWork float_gemms, float_convolutions, halves;
   DeviceArchitecture device;
   bool has_tf32_gemm = false, has_tf32_convolution = false;

@@ -20,7 +20,7 @@ Answer FindUnfusedOptimizer(const RankFacts& rank) {
   if (!rank.has_launches()) return CannotTell("no launches are recorded");
   const std::vector<Interval> steps = OptimizerSteps(rank.trace());
   if (steps.empty()) return CannotTell("no optimizer's step is recorded");
-  const KernelKinds kinds(rank.trace());
+  const KernelKinds& kinds = KernelKindsOf(rank.trace());
   ChosenWork work(rank);
   std::vector<bool> chosen(rank.spans().size());
   for (size_t i = 0; i < chosen.size(); ++i) {

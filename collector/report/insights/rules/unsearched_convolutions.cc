@@ -63,8 +63,10 @@ struct Convolutions {
 Answer FindUnsearchedConvolutions(const RankFacts& rank) {
   if (!rank.has_device()) return CannotTell(rank.WhyNoDevice());
   if (rank.trace().kernels.size() == 0) return CannotTell("no kernels are recorded");
+  constexpr std::string_view kNoInputs = "no convolution's inputs are recorded";
+  if (rank.trace().operators.size() == 0) return CannotTell(kNoInputs);
   const Convolutions found(rank);
-  if (!found.has_flag) return CannotTell("no convolution's inputs are recorded");
+  if (!found.has_flag) return CannotTell(kNoInputs);
   const bool come_again = found.calls.size() >= kCallsOfAShape * found.shapes.size();
   if (!found.unsearched.IsWorth(kLeastShareOfUnsearchedConvolutions) || !come_again) return {};
   Insight insight = found.unsearched.AsInsight(
