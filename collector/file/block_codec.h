@@ -25,10 +25,12 @@ class BlockCompressor {
     std::span<const std::byte> bytes;
   };
   Stored Compress(std::span<const std::byte> raw);
+  // Room for the caller to lay a block's frames side by side before it compresses them.
+  std::vector<std::byte>& frames() { return frames_; }
 
  private:
   ZSTD_CCtx_s* context_;
-  std::vector<std::byte> buffer_;
+  std::vector<std::byte> buffer_, frames_;
 };
 
 class BlockDecompressor {

@@ -104,7 +104,7 @@ Connection::ReadStatus Connection::TakeFrames(std::span<const std::byte> bytes,
 }
 
 Connection::ReadStatus Connection::Read(std::span<std::byte> scratch, size_t budget,
-                                        const TakeFrame& take, bool* drained) {
+                                        bool others_wait, const TakeFrame& take, bool* drained) {
   *drained = false;
   for (size_t total = 0; total < budget && !closing;) {
     // Room for no more than the rest of a frame that has begun: what many connections hold of half
@@ -140,6 +140,7 @@ Connection::ReadStatus Connection::Read(std::span<std::byte> scratch, size_t bud
       if (input_.empty()) {
         std::vector<std::byte>().swap(input_);
         frame_bytes_ = 0;
+        if (others_wait) return ReadStatus::kOpen;
       }
     } else {
       const auto left = bytes.subspan(used);

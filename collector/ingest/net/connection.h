@@ -28,9 +28,10 @@ class Connection {
   using TakeFrame =
       std::function<bool(const proto::FrameView& frame, std::span<const std::byte> bytes)>;
   // Reads at most `budget` bytes through `scratch`, which every connection may share, and hands
-  // over each complete frame. `*drained` tells that the socket had no more.
-  ReadStatus Read(std::span<std::byte> scratch, size_t budget, const TakeFrame& take,
-                  bool* drained);
+  // over each complete frame. Where `others_wait`, it ends with the frame that it found begun.
+  // `*drained` tells that the socket had no more.
+  ReadStatus Read(std::span<std::byte> scratch, size_t budget, bool others_wait,
+                  const TakeFrame& take, bool* drained);
 
   // Queues a frame; Flush sends what the socket takes. A peer that does not read is cut off when
   // too much is waiting. False: the connection is of no more use.
@@ -52,6 +53,7 @@ class Connection {
   uint64_t frames() const { return frames_; }
   const std::string& problem() const { return problem_; }
 
+  bool has_half_frame() const { return !input_.empty(); }
   // Memory that an incomplete frame takes.
   uint64_t held_bytes() const { return input_.capacity(); }
 
@@ -59,6 +61,8 @@ class Connection {
   uint64_t accounted = 0;
   // Not read, since its user is at the bound.
   bool paused = false;
+  // Not read, since others of its user are in the middle of frames; it has been given its turn.
+  bool waits_for_turn = false, has_turn = false;
   // The event loop's for the socket; 0: not watched.
   uint64_t tag = 0;
   // The session that it speaks for; 0 before the hello.

@@ -38,7 +38,8 @@ Connections::Connections(FileDescriptor listener, const ServerOptions* options, 
       handlers_(std::move(handlers)),
       listener_(std::move(listener)),
       scratch_(kScratchBytes),
-      memory_(options->limits.memory_per_user, [this](uid_t user) { ReadAgain(user); }) {
+      memory_(options->limits.memory_per_user, [this](uid_t user) { ReadAgain(user); }),
+      turns_(loop, [this](uint64_t id) { return BeginFrame(id); }) {
   listener_tag_ = loop_->Watch(listener_.get(), EPOLLIN, [this](uint32_t) { AcceptAll(); });
   if (listener_tag_ == 0) log_->Count("epoll_ctl failed", std::strerror(errno));
 }
@@ -121,7 +122,16 @@ void Connections::OnReady(uint64_t id, uint32_t events) {
     if (Find(id) == nullptr || connection->closing) return;
   }
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
-  if (memory_.IsFull(connection->peer().uid)) return ReadNothing(connection, events);
+  const uid_t user = connection->peer().uid;
+  if (memory_.IsFull(user)) return ReadNothing(connection, events);
+  // A peer that is gone has no more to send than its socket holds, and would be reported for ever.
+  const bool is_gone = (events & (EPOLLHUP | EPOLLERR)) != 0;
+  if (connection->session != 0 && !connection->has_half_frame() && !connection->has_turn &&
+      !is_gone && turns_.MustWait(user)) {
+    connection->waits_for_turn = true;
+    turns_.Wait(user, id);
+    return Rewatch(connection->tag, WantedEvents(*connection));
+  }
   Read(connection, kReadBudget);
 }
 
@@ -155,11 +165,28 @@ void Connections::ReadAgain(uid_t user) {
 
 uint32_t Connections::WantedEvents(const Connection& connection) {
   const uint32_t out = connection.wants_to_write() ? static_cast<uint32_t>(EPOLLOUT) : 0u;
-  const bool reads = !connection.closing && !connection.paused;
+  const bool reads = !connection.closing && !connection.paused && !connection.waits_for_turn;
   return (reads ? static_cast<uint32_t>(EPOLLIN) : 0u) | out;
 }
 
-void Connections::Read(Connection* connection, size_t budget) {
+bool Connections::BeginFrame(uint64_t id) {
+  Connection* const connection = Find(id);
+  if (connection == nullptr || !connection->waits_for_turn) return false;
+  connection->waits_for_turn = false;
+  connection->has_turn = true;
+  Rewatch(connection->tag, WantedEvents(*connection));
+  return true;
+}
+
+void Connections::AccountHalfFrame(Connection* connection, uint64_t bytes) {
+  const uid_t user = connection->peer().uid;
+  const uint64_t before = connection->accounted;
+  if (bytes == before && !connection->has_turn) return;
+  memory_.Update(user, bytes, &connection->accounted);
+  turns_.Update(user, bytes, before, std::exchange(connection->has_turn, false));
+}
+
+bool Connections::Read(Connection* connection, size_t budget) {
   bool drained = false;
   const auto take = [&](const proto::FrameView& frame, std::span<const std::byte> bytes) {
     return handlers_.on_frame(connection, frame, bytes);
@@ -167,22 +194,30 @@ void Connections::Read(Connection* connection, size_t budget) {
   Connection::ReadStatus status{};
   try {
     const auto scratch = std::span(scratch_).first(std::min(budget, scratch_.size()));
-    status = connection->Read(scratch, budget, take, &drained);
+    const bool others_wait = turns_.MustWait(connection->peer().uid);
+    status = connection->Read(scratch, budget, others_wait, take, &drained);
   } catch (const std::bad_alloc&) {
     // Its bytes are given back with it; the others go on.
     log_->Count("out of memory", fmt::format("pid {}", connection->peer().pid));
-    return Close(connection->id());
+    Close(connection->id());
+    return true;
   }
-  memory_.Update(connection->peer().uid, connection->held_bytes(), &connection->accounted);
-  if (status == Connection::ReadStatus::kOpen) return;
+  if (Find(connection->id()) == nullptr) return true;  // a frame's handler has closed it
+  AccountHalfFrame(connection, connection->held_bytes());
+  if (status == Connection::ReadStatus::kOpen) return drained;
   if (status == Connection::ReadStatus::kBadFrame) {
     log_->Count("bad frame",
                 fmt::format("pid {}: {}", connection->peer().pid, connection->problem()));
   }
   Close(connection->id());
+  return true;
 }
 
-void Connections::Drain(Connection* connection) { Read(connection, kMaxDrainBytes); }
+void Connections::Drain(Connection* connection) {
+  for (size_t read = 0; read < kMaxDrainBytes; read += kReadBudget) {
+    if (Read(connection, kReadBudget)) return;
+  }
+}
 
 void Connections::DrainAll() {
   std::vector<uint64_t> ids;
@@ -205,7 +240,7 @@ void Connections::Close(uint64_t id) {
   if (found == connections_.end()) return;
   const std::shared_ptr<Connection> connection = std::move(found->second);
   connections_.erase(found);
-  memory_.Update(connection->peer().uid, 0, &connection->accounted);
+  AccountHalfFrame(connection.get(), 0);
   loop_->Unwatch(connection->tag);
   loop_->Release(connection);
   handlers_.on_closed(*connection);

@@ -16,6 +16,7 @@
 #include "collector/ingest/net/closer.h"
 #include "collector/ingest/net/connection.h"
 #include "collector/ingest/net/event_loop.h"
+#include "collector/ingest/net/frame_turns.h"
 #include "collector/ingest/net/peer.h"
 #include "collector/ingest/server_options.h"
 #include "collector/ingest/user_memory.h"
@@ -64,7 +65,11 @@ class Connections {
   bool IsServed(int socket, const PeerCredentials& peer);
   void OnNoHello(uint64_t id);
   void OnReady(uint64_t id, uint32_t events);
-  void Read(Connection* connection, size_t budget);
+  // True: the socket has no more, or is closed.
+  bool Read(Connection* connection, size_t budget);
+  // What it holds of a frame is `bytes` now.
+  void AccountHalfFrame(Connection* connection, uint64_t bytes);
+  bool BeginFrame(uint64_t id);
   void Rewatch(EventLoop::Tag tag, uint32_t events);
   void ReadNothing(Connection* connection, uint32_t events);
   void ReadAgain(uid_t user);
@@ -81,6 +86,7 @@ class Connections {
   uint64_t last_id_ = 0;
   std::vector<std::byte> scratch_;
   UserMemory memory_;
+  FrameTurns turns_;
 };
 
 }  // namespace ranktap::collector

@@ -3,7 +3,6 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr size_t kSpareBlocks = 4;
 constexpr uint64_t kFirstBlock = 1;  // of a session
 
 }  // namespace
@@ -48,22 +47,13 @@ void OpenBlocks::Grew(Session* session, uint64_t number, uint64_t bytes) {
 void OpenBlocks::Close(Session* session) {
   if (!session->has_open_block()) return;
   bytes_ -= session->open_bytes();
-  FrameBlock buffer;
-  if (!spare_.empty()) {
-    buffer = std::move(spare_.back());
-    spare_.pop_back();
-  }
   store_->Store(session->id(), session->connection(), session->connection_frames(),
-                session->TakeBlock(std::move(buffer)));
+                session->TakeBlock());
 }
 
 void OpenBlocks::Drop(Session* session) {
   if (session->has_open_block()) bytes_ -= session->open_bytes();
-  (void)session->TakeBlock({});
-}
-
-void OpenBlocks::Reuse(FrameBlock buffer) {
-  if (spare_.size() < kSpareBlocks) spare_.push_back(std::move(buffer));
+  (void)session->TakeBlock();
 }
 
 }  // namespace ranktap::collector

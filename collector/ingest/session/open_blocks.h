@@ -7,11 +7,9 @@
 #include <deque>
 #include <functional>
 #include <utility>
-#include <vector>
 
 #include "collector/ingest/net/event_loop.h"
 #include "collector/ingest/session/session.h"
-#include "collector/ingest/store/frame_block.h"
 #include "collector/ingest/store/trace_store.h"
 
 namespace ranktap::collector {
@@ -39,8 +37,6 @@ class OpenBlocks {
   // Forgets a session: it gives back what the session's block held.
   void Drop(Session* session);
   uint64_t bytes() const { return bytes_; }
-  // Takes back a buffer that the store has done with.
-  void Reuse(FrameBlock buffer);
 
  private:
   using BlockName = std::pair<SessionId, uint64_t>;  // and the block's number
@@ -55,7 +51,6 @@ class OpenBlocks {
   Find find_;
   std::deque<BlockName> oldest_first_;
   uint64_t bytes_ = 0;
-  std::vector<FrameBlock> spare_;
 };
 
 }  // namespace ranktap::collector

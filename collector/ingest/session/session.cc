@@ -174,11 +174,9 @@ void Session::Add(const proto::FrameFields& fields, std::span<const std::byte> p
   block_.Append(fields, payload, now_ns);
 }
 
-FrameBlock Session::TakeBlock(FrameBlock buffer) {
-  buffer.Clear();
-  std::swap(block_, buffer);
+FrameBlock Session::TakeBlock() {
   block_open_ = false;
-  return buffer;
+  return std::exchange(block_, {});
 }
 
 }  // namespace ranktap::collector

@@ -65,10 +65,10 @@ class Session {
 
   bool has_open_block() const { return block_open_; }
   uint64_t block_number() const { return block_number_; }
-  uint64_t open_bytes() const { return block_.bytes.size(); }
-  bool block_is_full() const { return block_.bytes.size() >= kBlockBytes; }
-  // The open block, which goes to the store; `buffer` becomes the next one's.
-  FrameBlock TakeBlock(FrameBlock buffer);
+  uint64_t open_bytes() const { return block_.size; }
+  bool block_is_full() const { return block_.size >= kBlockBytes; }
+  // The open block, which goes to the store.
+  FrameBlock TakeBlock();
   // Frames of the attached connection that the taken block ends with.
   uint64_t connection_frames() const { return connection_frames_; }
 

@@ -279,16 +279,15 @@ void Sessions::DeferLevel(const v1::LevelChange& change,
   }
 }
 
-void Sessions::OnStoreReply(StoreReply reply) {
-  if (auto* const stored = std::get_if<StoredReply>(&reply)) OnStored(std::move(*stored));
-  if (auto* const opened = std::get_if<OpenedReply>(&reply)) OnOpened(*opened);
-  if (auto* const positions = std::get_if<PositionsReply>(&reply)) OnPositions(*positions);
-  if (auto* const refused = std::get_if<RefusedReply>(&reply)) OnRefused(*refused);
-  if (auto* const closed = std::get_if<ClosedReply>(&reply)) OnClosed(*closed);
+void Sessions::OnStoreReply(const StoreReply& reply) {
+  if (const auto* const stored = std::get_if<StoredReply>(&reply)) OnStored(*stored);
+  if (const auto* const opened = std::get_if<OpenedReply>(&reply)) OnOpened(*opened);
+  if (const auto* const positions = std::get_if<PositionsReply>(&reply)) OnPositions(*positions);
+  if (const auto* const refused = std::get_if<RefusedReply>(&reply)) OnRefused(*refused);
+  if (const auto* const closed = std::get_if<ClosedReply>(&reply)) OnClosed(*closed);
 }
 
-void Sessions::OnStored(StoredReply reply) {
-  blocks_.Reuse(std::move(reply.block));
+void Sessions::OnStored(const StoredReply& reply) {
   if (Session* const session = Find(reply.session)) {
     session->stored_memory = reply.memory;
     session->kept = reply.kept;

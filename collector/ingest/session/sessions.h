@@ -48,7 +48,7 @@ class Sessions {
   bool OnFrame(Connection* connection, const proto::FrameView& frame,
                std::span<const std::byte> bytes);
   void OnConnectionClosed(const Connection& connection);
-  void OnStoreReply(StoreReply reply);
+  void OnStoreReply(const StoreReply& reply);
   // To the traces of the processes that see the devices.
   void OnDeviceReadings(const std::vector<DeviceReading>& readings);
 
@@ -104,7 +104,7 @@ class Sessions {
   void TryCupti(Session* session, const Connection& connection, const proto::FrameView& frame);
   void TellTrial(SessionId id, v1::CuptiTrialResult::Outcome outcome);
 
-  void OnStored(StoredReply reply);
+  void OnStored(const StoredReply& reply);
   void OnOpened(const OpenedReply& reply);
   void OnPositions(const PositionsReply& reply);
   void TurnAway(Session* session, const std::string& why, uint32_t retry_ms);

@@ -26,12 +26,14 @@ bool IsHeld(proto::FrameType type) {
 
 // Calls take(view, bytes) for each frame of a block.
 template <typename Take>
-void ForEachFrame(std::span<const std::byte> bytes, Take&& take) {
-  while (!bytes.empty()) {
-    const proto::FrameView view = proto::DecodeFrame(bytes);
-    if (view.status != proto::FrameStatus::kComplete) return;
-    take(view, bytes.first(view.consumed));
-    bytes = bytes.subspan(view.consumed);
+void ForEachFrame(const FrameBlock& block, Take&& take) {
+  for (std::span<const std::byte> bytes : block.parts) {
+    while (!bytes.empty()) {
+      const proto::FrameView view = proto::DecodeFrame(bytes);
+      if (view.status != proto::FrameStatus::kComplete) return;
+      take(view, bytes.first(view.consumed));
+      bytes = bytes.subspan(view.consumed);
+    }
   }
 }
 
@@ -90,11 +92,11 @@ void SessionStore::Store(const FrameBlock& block) {
 }
 
 void SessionStore::Note(const FrameBlock& block) {
-  ForEachFrame(block.bytes, [&](const proto::FrameView& frame, std::span<const std::byte> bytes) {
+  ForEachFrame(block, [&](const proto::FrameView& frame, std::span<const std::byte> bytes) {
     if (!state_.Note(frame)) Failed("a frame that ingest had accepted");
     if (stage_ == Stage::kNoFile && frame.header.type == proto::FrameType::kLoss) DeferLoss(frame);
     if (stage_ != Stage::kNoFile || !IsHeld(frame.header.type)) return;
-    if (held_.bytes.size() + bytes.size() > kMaxHeldBytes) held_.Clear();
+    if (held_.size + bytes.size() > kMaxHeldBytes) held_.Clear();
     held_.Append(bytes, 0, block.summary.last_received_ns);
   });
 }
@@ -156,7 +158,7 @@ bool SessionStore::WriteHeldFrames() {
     block.Append({.type = proto::FrameType::kLoss, .writer = writer},
                  std::as_bytes(std::span(payload)), MonotonicRawNs());
   }
-  if (block.bytes.empty()) return true;
+  if (block.size == 0) return true;
   if (!WriteBlock(block)) return false;
   held_.Clear();
   deferred_losses_.clear();
@@ -172,15 +174,15 @@ bool SessionStore::WriteCheckpoint(v1::Checkpoint extra) {
 }
 
 bool SessionStore::WriteBlock(const FrameBlock& block) {
-  if (!writer_->WriteFrames(block.bytes, block.summary)) return false;
+  const std::span<const std::byte> frames = block.Bytes(&context_->compressor->frames());
+  if (!writer_->WriteFrames(frames, block.summary)) return false;
   file_events_ += block.summary.events;
   return true;
 }
 
 void SessionStore::DeferLosses(const FrameBlock& block) {
-  ForEachFrame(block.bytes, [&](const proto::FrameView& frame, std::span<const std::byte>) {
-    DeferLoss(frame);
-  });
+  ForEachFrame(
+      block, [&](const proto::FrameView& frame, std::span<const std::byte>) { DeferLoss(frame); });
   lost_names_ = true;
 }
 
@@ -227,7 +229,7 @@ bool SessionStore::Recover(const Segment& segment, bool process_is_dead) {
 
 uint64_t SessionStore::MemoryBytes() const {
   constexpr uint64_t kLossBytes = 96;
-  return state_.MemoryBytes() + held_.bytes.capacity() + deferred_losses_.size() * kLossBytes +
+  return state_.MemoryBytes() + held_.size + deferred_losses_.size() * kLossBytes +
          (writer_ ? writer_->MemoryBytes() : 0);
 }
 

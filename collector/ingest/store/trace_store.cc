@@ -132,7 +132,7 @@ void TraceStore::OpenNow(SessionId session, const v1::Hello& hello, uint32_t pid
 }
 
 void TraceStore::Store(SessionId session, uint64_t connection, uint64_t frames, FrameBlock block) {
-  const uint64_t bytes = block.bytes.capacity();
+  const uint64_t bytes = block.size;
   queued_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   // std::function wants to copy its function; the block must not be.
   auto shared = std::make_shared<FrameBlock>(std::move(block));
@@ -140,13 +140,15 @@ void TraceStore::Store(SessionId session, uint64_t connection, uint64_t frames, 
     if (shared->summary.frames > 0) {
       WithinMemory(session, [&](StoredSession* found) { found->store->Store(*shared); });
     }
+    const uint64_t events = shared->summary.events;
+    shared->Clear();  // here: the server's thread may come to the reply late
     queued_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
     const StoredSession* const found = Find(session);
-    if (found != nullptr) keeper_.Stored(found->entry, *found->store, shared->summary.events);
+    if (found != nullptr) keeper_.Stored(found->entry, *found->store, events);
     const uint64_t memory = found == nullptr ? 0 : found->store->MemoryBytes();
     const KeptAmount kept =
         found == nullptr ? KeptAmount{} : RunKeeper::AmountOf(*found->entry, *found->store);
-    reply_(StoredReply{session, connection, frames, memory, kept, std::move(*shared)});
+    reply_(StoredReply{session, connection, frames, memory, kept});
   });
 }
 

@@ -38,7 +38,6 @@ struct StoredReply {
   uint64_t frames = 0;
   uint64_t memory = 0;  // what the store holds of the session, in bytes
   KeptAmount kept;      // of the session
-  FrameBlock block;     // the buffer, for reuse
 };
 // The session's file will lie in this directory.
 struct OpenedReply {
