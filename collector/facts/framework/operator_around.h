@@ -41,6 +41,7 @@ class OperatorAround {
       if (ops.writer[op] < by_writer_.size()) by_writer_[ops.writer[op]].push_back(op);
     }
   }
+  bool empty() const { return trace_.operators.size() == 0; }
   // Rows of Trace::operators; kNone: none.
   uint32_t InnermostAt(uint16_t writer, int64_t time) const {
     if (writer >= by_writer_.size()) return kNone;

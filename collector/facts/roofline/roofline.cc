@@ -130,7 +130,7 @@ class Measuring {
     std::array<std::pair<const NoOperator, std::vector<uint32_t>>*, 8> last{};
     for (uint32_t i = 0; i < spans_.size(); ++i) {
       const DeviceSpan& span = spans_[i];
-      const uint32_t op = LaunchingOperator(trace_, span);
+      const uint32_t op = ops_.size() == 0 ? kNone : LaunchingOperator(trace_, span);
       if (op != kNone && root_[op] != kNone) {
         by_root_[root_[op]].push_back(i);
         continue;

@@ -31,14 +31,19 @@ void SummarizeDevices(const Trace& trace, RankRow* row) {
     int64_t first = 0, last = INT64_MIN, busy = 0;
   };
   std::map<uint32_t, Use> by_device;
-  std::pair<const uint32_t, Use>* of = nullptr;
-  for (const DeviceSpan& work : DeviceTimeline(trace)) {
-    if (of == nullptr || of->first != work.device) of = &*by_device.try_emplace(work.device).first;
-    Use& use = of->second;
-    if (use.works++ == 0) use.first = work.start;
-    if (work.end <= use.last) continue;
-    use.busy += work.end - std::max(work.start, use.last);
-    use.last = work.end;
+  const std::vector<DeviceSpan>& works = DeviceTimeline(trace);
+  for (size_t i = 0; i < works.size();) {
+    const uint32_t device = works[i].device;
+    const auto [found, is_new] = by_device.try_emplace(device, Use{.first = works[i].start});
+    Use use = found->second;
+    for (; i < works.size() && works[i].device == device; ++i) {
+      const DeviceSpan& work = works[i];
+      ++use.works;
+      if (work.end <= use.last) continue;
+      use.busy += work.end - std::max(work.start, use.last);
+      use.last = work.end;
+    }
+    found->second = use;
   }
   size_t most = 0;
   int64_t busy = 0, span = 0;

@@ -12,6 +12,7 @@
 #include "collector/report/claims/losses.h"
 #include "collector/report/human_units.h"
 #include "collector/report/steps/loss_place.h"
+#include "collector/report/steps/recoverable.h"
 
 namespace ranktap::collector {
 namespace {
@@ -45,28 +46,6 @@ PathShare MostOfPath(const Run& run) {
           static_cast<double>(*most) / static_cast<double>(all)};
 }
 
-// By trace; the path ends with the last work of a device, and the host may end its step later.
-std::vector<std::vector<Interval>> PiecesOfPath(const Run& run) {
-  std::vector<std::vector<Interval>> pieces(run.traces.size());
-  const CriticalPath& path = FindCriticalPath(run);
-  path.ForEach([&pieces](const PathSegment& segment) {
-    std::vector<Interval>& of = pieces[segment.trace];
-    // Mostly each begins where the one before it ends.
-    if (!of.empty() && of.back().second == segment.start && segment.end > segment.start) {
-      of.back().second = segment.end;
-    } else {
-      of.emplace_back(segment.start, segment.end);
-    }
-  });
-  if (path.empty()) return pieces;
-  const PathSegment& last = path.last();
-  const std::vector<Step>& steps = ComputeWaterfalls(run)[last.trace].steps.list;
-  if (!steps.empty() && steps.back().end > last.end) {
-    pieces[last.trace].emplace_back(last.end, steps.back().end);
-  }
-  return pieces;
-}
-
 }  // namespace
 
 std::string LaunchesAreMissing(const Run& run) {
@@ -91,11 +70,7 @@ std::string LaunchesAreMissing(const Run& run) {
 std::string PathIsCutOff(const Run& run) {
   const CriticalPath& path = FindCriticalPath(run);
   if (path.empty()) return "";
-  int64_t covered = 0;
-  std::vector<std::vector<Interval>> pieces = PiecesOfPath(run);
-  for (uint32_t t = 0; t < pieces.size(); ++t) {
-    covered += LengthInBoth(Merged(std::move(pieces[t])), CountedSteps(ComputeWaterfalls(run)[t]));
-  }
+  const int64_t covered = CoveredByCriticalPath(run);
   // Ranks that share no collective: the path is of that alone which worked last.
   const int64_t all = Length(CountedSteps(ComputeWaterfalls(run)[path.last().trace]));
   if (static_cast<double>(covered) >= kLeastOfPath * static_cast<double>(all)) return "";

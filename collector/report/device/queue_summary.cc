@@ -29,12 +29,15 @@ bool IsHtaEnqueue(std::string_view api) {
 // One stream's work: when each piece of work was launched, and when it began. By time, once sorted.
 struct Waiting {
   std::vector<int64_t> launched, began;
+  bool is_sorted = true;  // so far; always where one thread launches in order
 
+  void Add(int64_t launch, int64_t begin) {
+    is_sorted &= launched.empty() || (launched.back() <= launch && began.back() <= begin);
+    launched.push_back(launch);
+    began.push_back(begin);
+  }
   void Sort() {
-    // Sorted already where one thread launches in order.
-    for (std::vector<int64_t>* const times : {&launched, &began}) {
-      if (!std::is_sorted(times->begin(), times->end())) std::sort(times->begin(), times->end());
-    }
+    if (!is_sorted) std::ranges::sort(launched), std::ranges::sort(began);
   }
 };
 
@@ -166,9 +169,8 @@ QueueStreams CollectChanges(const Trace& trace, bool as_hta) {
       last_stream = stream;
     }
     const int64_t launched = calls.start[span.launch];
-    last->launched.push_back(launched);
     // By a device's clock, which is off by microseconds, work may begin before its launch.
-    last->began.push_back(as_hta ? span.start : std::max(span.start, launched));
+    last->Add(launched, as_hta ? span.start : std::max(span.start, launched));
   }
   std::erase_if(streams, [](const auto& stream) { return stream.second.launched.empty(); });
   for (auto& [stream, waiting] : streams) waiting.Sort();

@@ -205,7 +205,7 @@ class Places {
   }
   uint32_t OperatorOf(uint32_t span) const {
     const uint32_t launch = spans_[span].launch;
-    if (launch == kNone) return kNone;
+    if (launch == kNone || around_.empty()) return kNone;
     return around_.RowAt(trace_.api_calls.writer[launch], trace_.api_calls.start[launch]);
   }
 

@@ -1,6 +1,7 @@
 #include "collector/report/steps/recoverable.h"
 
 #include <array>
+#include <numeric>
 #include <utility>
 
 #include "collector/facts/causes/critical_path.h"
@@ -46,6 +47,7 @@ class MomentSet {
     is_sorted_ &= set_.empty() || set_.back().second < start;
     set_.emplace_back(start, end);
   }
+  bool is_empty() const { return set_.empty(); }
   std::vector<Interval> Take() { return is_sorted_ ? std::move(set_) : Merged(std::move(set_)); }
 
  private:
@@ -67,7 +69,8 @@ class PathOfRank {
   }
 
   const std::vector<Interval>& counted() const { return counted_; }
-  bool is_empty() const { return is_empty_; }
+  bool is_empty() const { return covered_.is_empty(); }
+  int64_t TakeCovered() { return Length(covered_.Take()); }
   void Add(Cause cause, int64_t start, int64_t end) {
     while (at_ > 0 && counted_[at_ - 1].second > start) --at_;
     while (at_ < counted_.size() && counted_[at_].second <= start) ++at_;
@@ -76,7 +79,7 @@ class PathOfRank {
       const int64_t until = std::min(end, counted_[i].second);
       if (from >= until) continue;
       by_bearer_[static_cast<size_t>(BearerOf(cause))].Add(from, until, reserved_);
-      is_empty_ = false;
+      covered_.Add(from, until, reserved_);
     }
   }
   std::vector<SetCursor> Take() {
@@ -90,7 +93,7 @@ class PathOfRank {
   std::vector<Interval> counted_;
   size_t at_ = 0;
   std::array<MomentSet, kBearers> by_bearer_;
-  bool is_empty_ = true;
+  MomentSet covered_;  // mostly one moment for each run of counted steps
 };
 
 std::vector<PathOfRank> PathsOf(const Run& run, const std::vector<RankWaterfall>& waterfalls) {
@@ -126,25 +129,37 @@ MomentsByCause Borne(const Trace& trace, const std::vector<Interval>& waits, Pat
   return moments;
 }
 
-std::vector<MomentsByCause> FindMoments(const Run& run) {
+struct Moments {
+  std::vector<MomentsByCause> by_trace;
+  int64_t covered = 0;
+};
+
+Moments FindMoments(const Run& run) {
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
-  std::vector<MomentsByCause> borne(run.traces.size());
+  Moments moments{std::vector<MomentsByCause>(run.traces.size())};
   std::vector<PathOfRank> paths = PathsOf(run, waterfalls);
   const std::vector<std::vector<Interval>>& waits = WaitsForOtherRanks(run);
+  std::vector<int64_t> covered(paths.size());
   ForEachTraceAtOnce(run, [&](uint32_t t) {
-    if (!paths[t].is_empty()) borne[t] = Borne(run.traces[t], waits[t], std::move(paths[t]));
+    if (paths[t].is_empty()) return;
+    covered[t] = paths[t].TakeCovered();
+    moments.by_trace[t] = Borne(run.traces[t], waits[t], std::move(paths[t]));
   });
-  return borne;
+  moments.covered = std::accumulate(covered.begin(), covered.end(), int64_t{0});
+  return moments;
+}
+
+const Moments& MomentsOf(const Run& run) {
+  return run.memo.Get<Moments>([&run] { return FindMoments(run); });
 }
 
 }  // namespace
 
 const std::vector<MomentsByCause>& MomentsOnCriticalPath(const Run& run) {
-  struct Moments {
-    std::vector<MomentsByCause> by_trace;
-  };
-  return run.memo.Get<Moments>([&run] { return Moments{FindMoments(run)}; }).by_trace;
+  return MomentsOf(run).by_trace;
 }
+
+int64_t CoveredByCriticalPath(const Run& run) { return MomentsOf(run).covered; }
 
 std::vector<CauseTimes> BorneByCriticalPath(const Run& run,
                                             const std::vector<RankWaterfall>& waterfalls) {

@@ -22,5 +22,7 @@ std::vector<CauseTimes> BorneByCriticalPath(const Run& run,
 // cause, by start. Worked out once and kept in the run's memo.
 using MomentsByCause = std::array<std::vector<Interval>, kCauses>;
 const std::vector<MomentsByCause>& MomentsOnCriticalPath(const Run& run);
+// How much of the counted steps, of all ranks, the path is known for. Found with the moments.
+int64_t CoveredByCriticalPath(const Run& run);
 
 }  // namespace ranktap::collector

@@ -7,6 +7,7 @@
 #include <optional>
 #include <tuple>
 
+#include "collector/facts/causes/device_sweep.h"
 #include "collector/facts/collective_types.h"
 #include "collector/facts/collectives.h"
 #include "collector/facts/stream_numbers.h"
@@ -64,8 +65,9 @@ Streams FindUseOfStreams(const RankFacts& rank) {
   Streams streams;
   StreamNumbers numbers;
   std::vector<StreamUse*> by_number;
+  SetCursor counted(rank.counted());
   for (const DeviceSpan& span : rank.spans()) {
-    if (!rank.IsCounted(span.start)) continue;
+    if (!counted.Holds(span.start)) continue;
     const uint32_t number = numbers.Of(span);
     if (number == by_number.size()) by_number.push_back(&streams.by_stream[numbers[number]]);
     StreamUse& use = *by_number[number];
@@ -97,6 +99,8 @@ template <typename Picks>
 Exposed ExposedTransfers(const RankFacts& rank, Picks&& picks) {
   Exposed exposed;
   const std::vector<DeviceSpan>& spans = rank.spans();
+  exposed.by_span.reserve(rank.lost(Cause::kTransfer).size());
+  exposed.moments.reserve(rank.lost(Cause::kTransfer).size());
   for (const LostPiece& piece : rank.lost(Cause::kTransfer)) {
     if (piece.span == kNone) continue;
     if (!picks(spans[piece.span])) continue;
@@ -133,8 +137,13 @@ Saving SavingOf(int64_t compute_to_hide_behind, Exposed exposed) {
 // The name of the kernel with most of the time.
 std::string MostExposed(const RankFacts& rank, const Exposed& exposed) {
   std::map<uint32_t, int64_t> by_name;
+  std::pair<const uint32_t, int64_t>* last = nullptr;
   const std::vector<DeviceSpan>& spans = rank.spans();
-  for (const auto& [span, ns] : exposed.by_span) by_name[spans[span].name] += ns;
+  for (const auto& [span, ns] : exposed.by_span) {
+    const uint32_t name = spans[span].name;
+    if (last == nullptr || last->first != name) last = &*by_name.try_emplace(name, 0).first;
+    last->second += ns;
+  }
   const auto most =
       std::ranges::max_element(by_name, {}, [](const auto& entry) { return entry.second; });
   const auto of_name = std::ranges::find_if(
@@ -177,11 +186,14 @@ std::string MostExposedType(const RankFacts& rank, const Exposed& exposed) {
     int64_t ns = 0;
   };
   std::map<Said, OfType> alike;
+  std::pair<const Said, OfType>* last = nullptr;
   for (const auto& [span, ns] : exposed.by_span) {
     const DeviceSpan& work = rank.spans()[span];
     const Said said = {DescriptionOf(trace, work.row), work.name,
                        OperatorThatCommunicates(trace, work.row)};
-    alike.try_emplace(said, OfType{span}).first->second.ns += ns;
+    if (last == nullptr || last->first != said)
+      last = &*alike.try_emplace(said, OfType{span}).first;
+    last->second.ns += ns;
   }
   std::map<std::string, int64_t> by_type;
   for (const auto& [said, of] : alike) {

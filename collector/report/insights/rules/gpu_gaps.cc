@@ -32,17 +32,20 @@ struct IdleGap {
 // Pieces that touch are one gap; time in which capture was off is none.
 std::vector<IdleGap> GapsOf(const RankFacts& rank, int64_t shortest) {
   std::vector<IdleGap> gaps;
-  std::optional<IdleGap> open;
+  std::vector<LostPiece> open;
   const auto close = [&] {
-    if (open && open->length() >= shortest) gaps.push_back(*open);
-    open.reset();
+    if (!open.empty() && open.back().end - open.front().start >= shortest) {
+      IdleGap& gap = gaps.emplace_back(
+          IdleGap{.start = open.front().start, .end = open.back().end, .next = open.back().span});
+      for (const LostPiece& piece : open) {
+        gap.times[static_cast<size_t>(piece.cause)] += piece.length();
+      }
+    }
+    open.clear();
   };
   rank.ForEachLost(kIdleCauses, [&](const LostPiece& piece) {
-    if (open && open->end != piece.start) close();
-    if (!open) open = IdleGap{.start = piece.start};
-    open->end = piece.end;
-    open->next = piece.span;
-    open->times[static_cast<size_t>(piece.cause)] += piece.length();
+    if (!open.empty() && open.back().end != piece.start) close();
+    open.push_back(piece);
   });
   close();
   return gaps;

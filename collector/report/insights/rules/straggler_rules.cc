@@ -100,9 +100,9 @@ bool AreAllAlike(const Run& run) {
 }  // namespace
 
 Answer FindStraggler(const Run& run) {
-  const std::vector<CollectiveRun>& collectives = MatchDeviceOrHostCollectives(run);
-  const bool is_shared = std::ranges::any_of(
-      collectives, [](const CollectiveRun& call) { return call.members.size() > 1; });
+  const auto is_of_several = [](const CollectiveRun& call) { return call.members.size() > 1; };
+  const bool is_shared = run.traces.size() > 1 &&
+                         std::ranges::any_of(MatchDeviceOrHostCollectives(run), is_of_several);
   if (!is_shared) return CannotTell("no collective of several recorded ranks is known");
   // The costliest alone: the others may wait for it themselves.
   const std::vector<Straggler>& stragglers = StragglersOf(run);

@@ -3,6 +3,7 @@
 
 #include <unordered_map>
 
+#include "collector/facts/causes/device_sweep.h"
 #include "collector/facts/stream_numbers.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"
@@ -30,10 +31,11 @@ bool IsTiny(const DeviceSpan& span) {
 
 Tiny CountTiny(const RankFacts& rank) {
   Tiny tiny;
+  SetCursor counted(rank.counted());
   for (const DeviceSpan& span : rank.spans()) {
     const bool is_kernel =
         span.table == DeviceSpan::Table::kKernel && span.kind == WorkKind::kCompute;
-    if (!is_kernel || !rank.IsCounted(span.start)) continue;
+    if (!is_kernel || !counted.Holds(span.start)) continue;
     ++tiny.kernels;
     if (!IsTiny(span)) continue;
     ++tiny.count;
