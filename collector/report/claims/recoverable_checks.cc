@@ -46,9 +46,7 @@ PathShare MostOfPath(const Run& run) {
           static_cast<double>(*most) / static_cast<double>(all)};
 }
 
-}  // namespace
-
-std::string LaunchesAreMissing(const Run& run) {
+std::string WhyLaunchesAreMissing(const Run& run) {
   size_t known = 0, unknown = 0;
   for (const Trace& trace : run.traces) {
     const Column<uint32_t>& launches = trace.kernels.launch;
@@ -65,6 +63,15 @@ std::string LaunchesAreMissing(const Run& run) {
   }
   if (unknown <= known) return "";
   return known == 0 ? "no launches are recorded" : "most launches are not recorded";
+}
+
+}  // namespace
+
+std::string LaunchesAreMissing(const Run& run) {
+  struct Missing {
+    std::string why;
+  };
+  return run.memo.Get<Missing>([&run] { return Missing{WhyLaunchesAreMissing(run)}; }).why;
 }
 
 std::string PathIsCutOff(const Run& run) {

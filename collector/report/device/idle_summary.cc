@@ -77,12 +77,14 @@ using IdleStreams = std::map<std::pair<uint32_t, uint32_t>, StreamIdle>;  // by 
 
 IdleStreams FindIdle(const Trace& trace, bool as_hta) {
   IdleStreams streams;
+  std::pair<const std::pair<uint32_t, uint32_t>, StreamIdle>* last = nullptr;
   for (const DeviceSpan& span : as_hta ? HtaDeviceTimeline(trace) : DeviceTimeline(trace)) {
     if (span.table == DeviceSpan::Table::kSync || span.table == DeviceSpan::Table::kOperator) {
       continue;
     }
-    const uint32_t device = as_hta ? 0 : span.device;
-    (as_hta ? AddHtaSpan : AddIdle)(trace, span, &streams[{device, span.stream}]);
+    const std::pair stream(as_hta ? 0 : span.device, span.stream);
+    if (last == nullptr || last->first != stream) last = &*streams.try_emplace(stream).first;
+    (as_hta ? AddHtaSpan : AddIdle)(trace, span, &last->second);
   }
   return streams;
 }

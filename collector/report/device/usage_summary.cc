@@ -32,7 +32,13 @@ bool IsKernel(const DeviceSpan& span) {
 class UseFinder {
  public:
   UseFinder(const Trace& trace, uint32_t device)
-      : use_{.trace = &trace, .device = device}, steps_(trace, DetectSteps(trace)) {}
+      : use_{.trace = &trace, .device = device}, steps_(trace, DetectSteps(trace)) {
+    // As much each time: blocks that another gave back are taken (KeepLargeBlocks). Sets that grew
+    // were copied, and half of the table was page faults.
+    for (std::vector<Interval>* const set : {&use_.kernels, &use_.work, &use_.compute}) {
+      set->reserve(DeviceTimeline(trace).size());
+    }
+  }
 
   uint32_t device() const { return use_.device; }
   void Add(const DeviceSpan& span) {

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
@@ -54,12 +55,16 @@ std::vector<Piece> SumPieces(const Run& run, const CriticalPath& path) {
   std::map<Key, Piece> by_key;
   int64_t total = 0;
   const bool tells_waiting = TellsWaiting(run);
+  // Gaps and some tens of kernels come in turn: a search for each took most of the table.
+  std::array<std::pair<const Key, Piece>*, 256> last{};
   path.ForEach([&](const PathSegment& segment) {
     const Key key = {segment.trace, segment.cause, segment.kernel, segment.graph};
-    Piece& piece =
-        by_key.try_emplace(key, Piece{&run.traces[segment.trace], segment}).first->second;
-    piece.ns += segment.ns;
-    ++piece.count;
+    auto*& at = last[(segment.kernel * 16 + static_cast<size_t>(segment.cause)) % last.size()];
+    if (at == nullptr || at->first != key) {
+      at = &*by_key.try_emplace(key, Piece{&run.traces[segment.trace], segment}).first;
+    }
+    at->second.ns += segment.ns;
+    ++at->second.count;
     total += segment.ns;
   });
   std::vector<Piece> pieces;

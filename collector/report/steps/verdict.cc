@@ -306,6 +306,18 @@ void AskAhead(const Run& run) {
   ForEachAtOnce(std::size(kFacts), [&run](size_t i) { kFacts[i](run); });
 }
 
+// What comes before those. Of many ranks each is done by all processors already.
+void AskFirst(const Run& run) {
+  if (run.traces.size() >= ThreadsFor(SIZE_MAX)) return;
+  ForEachAtOnce(2, [&run](size_t i) {
+    if (i == 0) {
+      ComputeWaterfalls(run);
+    } else {
+      for (const Trace& trace : run.traces) SummarizeRank(trace);
+    }
+  });
+}
+
 Verdict JudgeTimes(const Run& run) {
   if (const std::string jobs = DescribeJobs(run); !jobs.empty()) {
     return {
@@ -318,6 +330,7 @@ Verdict JudgeTimes(const Run& run) {
         .refused = true,
         .nothing_missing = true};
   }
+  AskFirst(run);
   if (const std::string missing = WhatIsMissing(run); !missing.empty()) {
     return {
         .sentence = fmt::format("No verdict: {}, so what the time went to is not known.", missing),
