@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "collector/export/export_options.h"
@@ -24,13 +25,15 @@ class LaunchArrows {
     return arrows_[table][row] == kNone ? 0 : first_ + arrows_[table][row];
   }
   // The arrows that leave the call; valid until the next call of From.
-  const std::vector<uint64_t>& From(uint32_t call);
+  std::span<const uint64_t> From(uint32_t call);
 
  private:
   uint64_t first_;
   std::array<std::vector<uint32_t>, kTables> arrows_;
   std::vector<uint32_t> last_of_call_;  // kNone: none
-  std::vector<uint32_t> previous_;      // of the same call, by arrow
+  // Of the same call, by arrow; only as long as the last that has one: most calls launch one piece
+  // of work, and 4 bytes an arrow would be written for nothing.
+  std::vector<uint32_t> previous_;
   std::vector<uint64_t> from_;
 };
 

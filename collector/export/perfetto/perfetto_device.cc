@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -146,18 +147,17 @@ class DeviceWriter {
   // The same for every launch of a shape on a lane: made once, and mostly found without a search.
   std::string_view ShapeArguments(uint32_t lane_id, uint32_t shape_id) {
     const uint64_t key = uint64_t{lane_id} << 32 | shape_id;
-    RecentShape& recent = recent_shapes_[(shape_id + lane_id * 61) % recent_shapes_.size()];
+    RecentShape& recent = recent_shapes_[(shape_id + lane_id * 1031) % recent_shapes_.size()];
     if (recent.arguments != nullptr && recent.key == key) return *recent.arguments;
     auto [at, is_new] = shapes_.try_emplace(key);
     if (is_new) at->second = EncodeShape(trace_.lanes[lane_id], shape_id);
-    recent = {key, &at->second};
-    return at->second;
+    return *(recent = {key, &at->second}).arguments;
   }
 
   std::string EncodeShape(const collector::Lane& lane, uint32_t shape_id) {
     Annotations arguments;
     AddLane(lane, &arguments);
-    const proto::LaunchShape* const shape = trace_.dictionary.Shape(shape_id);
+    const auto* const shape = trace_.dictionary.Shape(shape_id);
     if (shape == nullptr) return arguments.bytes();
     arguments.Add(Note::kRegisters, shape->registers_per_thread);
     arguments.Add(Note::kSharedMemory,
@@ -383,12 +383,12 @@ class DeviceWriter {
   std::map<std::pair<uint32_t, int64_t>, std::unique_ptr<NestedTracks>> lanes_;
   std::vector<NestedTracks*> streams_;                             // by lane
   std::map<uint32_t, std::unique_ptr<NestedTracks>> annotations_;  // by lane
-  std::map<uint64_t, std::string> shapes_;
+  std::unordered_map<uint64_t, std::string> shapes_;
   struct RecentShape {
     uint64_t key = 0;
     const std::string* arguments = nullptr;
   };
-  std::array<RecentShape, 1024> recent_shapes_{};
+  std::vector<RecentShape> recent_shapes_ = std::vector<RecentShape>(4096);
   std::map<uint32_t, std::string> copy_names_;
   std::map<std::string, uint32_t> own_names_;
 };
