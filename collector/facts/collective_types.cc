@@ -56,6 +56,33 @@ std::string_view OperatorThatCommunicates(const Trace& trace, uint32_t kernel) {
   return "";
 }
 
+bool NamesGroup(const Collective* described) {
+  return described != nullptr && !(described->group.empty() && described->group_ranks.empty());
+}
+
+const Collective* DescriptionOf(const Trace& trace, uint32_t kernel) {
+  uint32_t index = trace.kernels.collective.At(kernel);
+  uint32_t op = trace.kernels.op.At(kernel);
+  while (index == 0 && op != 0) {
+    index = trace.operators.collective.At(op - 1);
+    const uint32_t parent = trace.operators.parent[op - 1];
+    op = parent == kNone ? 0 : parent + 1;
+  }
+  return index == 0 || index > trace.collectives.size() ? nullptr : &trace.collectives[index - 1];
+}
+
+std::string TypeOfCollective(const Trace& trace, const DeviceSpan& span) {
+  const Collective* const described = DescriptionOf(trace, span.row);
+  const std::string_view said = described != nullptr && !described->name.empty()
+                                    ? std::string_view(described->name)
+                                    : OperatorThatCommunicates(trace, span.row);
+  return CollectiveTypeOf(said.empty() ? trace.dictionary.String(span.name) : said);
+}
+
+uint32_t GroupSizeOf(const Collective* described) {
+  return NamesGroup(described) ? described->group_size : 0;
+}
+
 int64_t MessageBytes(const Collective& call) {
   return BytesOf(call.in_elements != 0 ? call.in_elements : call.out_elements, call.dtype);
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "collector/facts/device_timeline.h"
 #include "collector/trace/model.h"
 
 namespace ranktap::collector {
@@ -18,6 +19,16 @@ std::string CollectiveTypeOf(std::string_view name);
 // What an operator around the kernel says that its name does not: an all-to-all is sends and
 // receives to NCCL ("c10d::alltoall_base_" around "ncclDevKernel_SendRecv"). Empty: nothing.
 std::string_view OperatorThatCommunicates(const Trace& trace, uint32_t kernel);
+
+// The description on the kernel, else on the operator that launched it or one around that; nullptr:
+// neither has one.
+const Collective* DescriptionOf(const Trace& trace, uint32_t kernel);
+// CollectiveRun::type() of a piece of communication, which takes no matching.
+std::string TypeOfCollective(const Trace& trace, const DeviceSpan& span);
+// It says which group it is of.
+bool NamesGroup(const Collective* described);
+// Of the group that a description names; 0: not known, or it names none.
+uint32_t GroupSizeOf(const Collective* described);
 
 // What goes into one call, or comes out of one that only receives; 0: not known.
 int64_t MessageBytes(const Collective& call);

@@ -41,10 +41,6 @@ struct Calls {
   std::vector<Call> list;
 };
 
-bool NamesGroup(const Collective* described) {
-  return described != nullptr && !(described->group.empty() && described->group_ranks.empty());
-}
-
 Identity Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Collective* described) {
   const Trace& trace = run.traces[t];
   Identity identity;
@@ -350,29 +346,6 @@ std::vector<CollectiveRun> Match(const Run& run, CallsOfTrace&& calls_of) {
 }
 
 }  // namespace
-
-const Collective* DescriptionOf(const Trace& trace, uint32_t kernel) {
-  uint32_t index = trace.kernels.collective.At(kernel);
-  uint32_t op = trace.kernels.op.At(kernel);
-  while (index == 0 && op != 0) {
-    index = trace.operators.collective.At(op - 1);
-    const uint32_t parent = trace.operators.parent[op - 1];
-    op = parent == kNone ? 0 : parent + 1;
-  }
-  return index == 0 || index > trace.collectives.size() ? nullptr : &trace.collectives[index - 1];
-}
-
-std::string TypeOfCollective(const Trace& trace, const DeviceSpan& span) {
-  const Collective* const described = DescriptionOf(trace, span.row);
-  const std::string_view said = described != nullptr && !described->name.empty()
-                                    ? std::string_view(described->name)
-                                    : OperatorThatCommunicates(trace, span.row);
-  return CollectiveTypeOf(said.empty() ? trace.dictionary.String(span.name) : said);
-}
-
-uint32_t GroupSizeOf(const Collective* described) {
-  return NamesGroup(described) ? described->group_size : 0;
-}
 
 int64_t CollectiveRun::shortest() const { return members[last_arriver()].length(); }
 

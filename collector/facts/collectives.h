@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/facts/device_timeline.h"
+#include "collector/facts/collective_types.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
@@ -47,14 +47,6 @@ const std::vector<CollectiveRun>& MatchCollectives(const Run& run);
 
 // By trace and work (DeviceTimeline()): its index there, or kNone; empty of a trace that has none.
 const std::vector<std::vector<uint32_t>>& CollectivesByWork(const Run& run);
-
-// The description on the kernel, else on the operator that launched it or one around that; nullptr:
-// neither has one.
-const Collective* DescriptionOf(const Trace& trace, uint32_t kernel);
-// CollectiveRun::type() of a piece of communication, which takes no matching.
-std::string TypeOfCollective(const Trace& trace, const DeviceSpan& span);
-// Of the group that a description names; 0: not known, or it names none.
-uint32_t GroupSizeOf(const Collective* described);
 
 // As MatchCollectives, of those that ran on the host (gloo), by the order of the calls in their
 // group. torch.profiler's files have them only where gloo has one group: its events do not name it.

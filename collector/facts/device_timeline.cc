@@ -321,6 +321,12 @@ const std::vector<StreamWork>& WorkOfStreams(const Trace& trace) {
   return TimelineOf(trace).streams;
 }
 
+bool Communicates(const Trace& trace) {
+  return std::ranges::any_of(WorkOfStreams(trace), [](const StreamWork& stream) {
+    return stream.Of(WorkKind::kCommunication).pieces > 0;
+  });
+}
+
 const std::vector<DeviceSpan>& HtaDeviceTimeline(const Trace& trace) {
   struct HtaTimeline {
     std::vector<DeviceSpan> spans;

@@ -49,6 +49,7 @@ struct StreamWork {
 };
 // Of all streams, by device and stream; counted while the timeline is made.
 const std::vector<StreamWork>& WorkOfStreams(const Trace& trace);
+bool Communicates(const Trace& trace);  // on one of them
 
 // The same as Holistic Trace Analysis 0.6.1 selects and classifies it (docs/commands/report.md): by
 // name patterns, with synchronisation records and operators that name a stream, and without what

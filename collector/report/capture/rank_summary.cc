@@ -34,7 +34,7 @@ void SummarizeDevices(const Trace& trace, RankRow* row) {
   const std::vector<DeviceSpan>& works = DeviceTimeline(trace);
   for (size_t i = 0; i < works.size();) {
     const uint32_t device = works[i].device;
-    const auto [found, is_new] = by_device.try_emplace(device, Use{.first = works[i].start});
+    const auto found = by_device.try_emplace(device, Use{.first = works[i].start}).first;
     Use use = found->second;
     for (; i < works.size() && works[i].device == device; ++i) {
       const DeviceSpan& work = works[i];
@@ -153,42 +153,32 @@ void SummarizeLaunches(const Trace& trace, RankRow* row) {
   }
 }
 
-bool Communicates(const Trace& trace) {
-  return std::ranges::any_of(WorkOfStreams(trace), [](const StreamWork& stream) {
-    return stream.Of(WorkKind::kCommunication).pieces > 0;
-  });
-}
-
-// NCCL's NVTX domain has a range for each call of a collective,
-// which is there even where the kernel never ran.
+// A range of NCCL's NVTX domain is there even where its call's kernel never ran.
 void FindLastCollective(const Trace& trace, RankRow* row) {
   int64_t latest = INT64_MIN;
   uint32_t other = kNone;  // a domain
-  for (size_t i = trace.ranges.size(); i-- > 0;) {
-    const uint32_t domain = trace.ranges.domain[i];
-    if (domain == other) continue;
-    if (trace.dictionary.Domain(domain) == "NCCL") {
-      latest = trace.ranges.start[i];
-      row->last_collective = trace.dictionary.String(trace.ranges.name[i]);
-      break;
-    }
-    other = domain;
+  for (size_t i = trace.ranges.size(); i-- > 0 && latest == INT64_MIN;) {
+    if (trace.ranges.domain[i] == other) continue;
+    other = trace.ranges.domain[i];
+    if (trace.dictionary.Domain(other) != "NCCL") continue;
+    latest = trace.ranges.start[i];
+    row->last_collective = trace.dictionary.String(trace.ranges.name[i]);
   }
   if (!Communicates(trace)) return;
   const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
   for (size_t i = spans.size(); i-- > 0 && spans[i].start >= latest;) {
-    const bool is_kernel = spans[i].table == DeviceSpan::Table::kKernel;
-    if (!is_kernel || spans[i].kind != WorkKind::kCommunication) continue;
-    row->last_collective =
-        ShortKernelName(ReadableKernelName(trace.dictionary.String(spans[i].name)));
+    const DeviceSpan& span = spans[i];
+    if (span.table != DeviceSpan::Table::kKernel || span.kind != WorkKind::kCommunication) continue;
+    const std::string_view name = trace.dictionary.String(span.name);
+    row->last_collective = ShortKernelName(ReadableKernelName(name));
     return;
   }
 }
 
 // The range that began last, finished or not.
 void FindLastRange(const Trace& trace, RankRow* row) {
-  if (trace.ranges.size() == 0) return;
-  row->last_range = trace.dictionary.String(trace.ranges.name[trace.ranges.size() - 1]);
+  const size_t count = trace.ranges.size();
+  if (count > 0) row->last_range = trace.dictionary.String(trace.ranges.name[count - 1]);
 }
 
 void SummarizeHost(const Trace& trace, RankRow* row) {

@@ -30,9 +30,9 @@
 #include "collector/report/steps/recoverable.h"
 #include "collector/report/steps/trusted_time.h"
 #include "collector/report/steps/unlike_steps.h"
+#include "collector/report/steps/verdict_facts.h"
 #include "collector/report/steps/verdict_scope.h"
 #include "collector/report/steps/verdict_words.h"
-#include "collector/trace/at_once.h"
 #include "collector/trace/sort_rows.h"
 
 namespace ranktap::collector {
@@ -294,30 +294,6 @@ const ColumnsOf<VerdictLine> kVerdictColumns = {
      [](const VerdictLine& line) { return line.loss.finding; }, Shown::kProse},
 };
 
-// What the sentences rest on, on all processors: they find it in the memo.
-void AskAhead(const Run& run) {
-  using Ask = void (*)(const Run&);
-  static constexpr Ask kFacts[] = {
-      [](const Run& of) { MomentsOnCriticalPath(of); },  // the longest that no other needs first
-      [](const Run& of) { WhatDisagrees(of); },
-      [](const Run& of) { FindLossPlaces(of); },
-      [](const Run& of) { InsightsOf(of); },
-  };
-  ForEachAtOnce(std::size(kFacts), [&run](size_t i) { kFacts[i](run); });
-}
-
-// What comes before those. Of many ranks each is done by all processors already.
-void AskFirst(const Run& run) {
-  if (run.traces.size() >= ThreadsFor(SIZE_MAX)) return;
-  ForEachAtOnce(2, [&run](size_t i) {
-    if (i == 0) {
-      ComputeWaterfalls(run);
-    } else {
-      for (const Trace& trace : run.traces) SummarizeRank(trace);
-    }
-  });
-}
-
 Verdict JudgeTimes(const Run& run) {
   if (const std::string jobs = DescribeJobs(run); !jobs.empty()) {
     return {
@@ -330,7 +306,7 @@ Verdict JudgeTimes(const Run& run) {
         .refused = true,
         .nothing_missing = true};
   }
-  AskFirst(run);
+  AskFirstFacts(run);
   if (const std::string missing = WhatIsMissing(run); !missing.empty()) {
     return {
         .sentence = fmt::format("No verdict: {}, so what the time went to is not known.", missing),
@@ -347,7 +323,7 @@ Verdict JudgeTimes(const Run& run) {
             .refused = true,
             .nothing_missing = true};
   }
-  if (AnythingRanOnADevice(run)) AskAhead(run);
+  if (AnythingRanOnADevice(run)) AskDeviceFacts(run);
   if (const std::string disagree = WhatDisagrees(run); !disagree.empty()) {
     return {.sentence = fmt::format("No verdict: {}: two ways to one number disagree.", disagree),
             .refused = true,

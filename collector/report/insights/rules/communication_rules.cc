@@ -204,12 +204,6 @@ std::string MostExposedType(const RankFacts& rank, const Exposed& exposed) {
   return most == by_type.end() ? "" : most->first;
 }
 
-bool Communicates(const RankFacts& rank) {
-  return std::ranges::any_of(WorkOfStreams(rank.trace()), [](const StreamWork& stream) {
-    return stream.Of(WorkKind::kCommunication).pieces > 0;
-  });
-}
-
 // "communication transfers"; where that is undecided, no word of transfers.
 std::string DescribeExposed(const RankFacts& rank) {
   const Ruling& ruling = RulingOn(rank.run(), Claim::kTransfer);
@@ -240,7 +234,7 @@ std::map<uint32_t, int64_t> SmallCollectives(const RankFacts& rank, bool* sizes_
 }  // namespace
 
 Answer FindCommOnComputeStream(const RankFacts& rank) {
-  if (!rank.has_device() || !Communicates(rank)) return CannotTell(kNoCommunication);
+  if (!rank.has_device() || !Communicates(rank.trace())) return CannotTell(kNoCommunication);
   const Streams& streams = UseOfStreams(rank);
   ComputeStreams computes(streams);
   std::map<CommunicationStream, int64_t> on;
@@ -269,7 +263,7 @@ Answer FindCommOnComputeStream(const RankFacts& rank) {
 }
 
 Answer FindExposedComm(const RankFacts& rank) {
-  if (!rank.has_device() || !Communicates(rank)) return CannotTell(kNoCommunication);
+  if (!rank.has_device() || !Communicates(rank.trace())) return CannotTell(kNoCommunication);
   ComputeStreams computes(UseOfStreams(rank));
   Exposed exposed = ExposedTransfers(rank, [&computes](const DeviceSpan& span) {
     return !computes.Holds({span.device, span.stream});
@@ -292,7 +286,7 @@ Answer FindExposedComm(const RankFacts& rank) {
 }
 
 Answer FindSmallCollectives(const RankFacts& rank) {
-  if (!rank.has_device() || !Communicates(rank)) return CannotTell(kNoCommunication);
+  if (!rank.has_device() || !Communicates(rank.trace())) return CannotTell(kNoCommunication);
   bool sizes_known = false;
   const std::map<uint32_t, int64_t> small = SmallCollectives(rank, &sizes_known);
   if (!sizes_known) return CannotTell("the sizes of collectives are not recorded");
