@@ -95,7 +95,7 @@ Calls CallsOf(const Run& run, uint32_t t) {
   }
   if (count == 0) return calls;
   calls.list.reserve(count);
-  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  const DeviceSpans& spans = DeviceTimeline(trace);
   for (uint32_t work = 0; work < spans.size(); ++work) {
     const DeviceSpan& span = spans[work];
     if (span.kind != WorkKind::kCommunication) continue;
@@ -368,24 +368,18 @@ const std::vector<CollectiveRun>& MatchHostCollectives(const Run& run) {
   return run.memo.Get<OnHost>([&run] { return OnHost{Match(run, HostCallsOf)}; }).list;
 }
 
-const std::vector<std::vector<uint32_t>>& CollectivesByWork(const Run& run) {
-  struct ByWork {
-    std::vector<std::vector<uint32_t>> traces;
-  };
-  return run.memo
-      .Get<ByWork>([&run] {
-        ByWork by{std::vector<std::vector<uint32_t>>(run.traces.size())};
-        for (uint32_t index = 0; const CollectiveRun& call : MatchCollectives(run)) {
-          for (const CollectiveMember& member : call.members) {
-            std::vector<uint32_t>& of = by.traces[member.trace];
-            if (of.empty()) of.assign(DeviceTimeline(run.traces[member.trace]).size(), kNone);
-            of[member.work] = index;
-          }
-          ++index;
-        }
-        return by;
-      })
-      .traces;
+const std::vector<CollectiveOfWork>& CollectivesByWork(const Run& run) {
+  return run.memo.Get<std::vector<CollectiveOfWork>>([&run] {
+    std::vector<CollectiveOfWork> by_trace(run.traces.size());
+    for (uint32_t index = 0; const CollectiveRun& call : MatchCollectives(run)) {
+      for (const CollectiveMember& member : call.members) {
+        by_trace[member.trace].Add(member.work, index);
+      }
+      ++index;
+    }
+    for (CollectiveOfWork& of : by_trace) of.Sort();
+    return by_trace;
+  });
 }
 
 const std::vector<CollectiveRun>& MatchDeviceOrHostCollectives(const Run& run) {

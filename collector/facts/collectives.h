@@ -1,9 +1,11 @@
 // Finds the kernels of all ranks that are one and the same collective.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collector/facts/collective_types.h"
@@ -45,8 +47,27 @@ struct CollectiveRun {
 // Worked out once and kept in the run's memo.
 const std::vector<CollectiveRun>& MatchCollectives(const Run& run);
 
-// By trace and work (DeviceTimeline()): its index there, or kNone; empty of a trace that has none.
-const std::vector<std::vector<uint32_t>>& CollectivesByWork(const Run& run);
+// Which of them a trace's work is. A list of those alone: one for all work took 8 times as much.
+class CollectiveOfWork {
+ public:
+  bool empty() const { return calls_.empty(); }
+  // `work`: index into DeviceTimeline(). The index of its collective, or kNone.
+  uint32_t operator[](uint32_t work) const {
+    const auto at = std::ranges::lower_bound(calls_, std::pair(work, uint32_t{0}));
+    return at == calls_.end() || at->first != work ? kNone : at->second;
+  }
+
+  void Add(uint32_t work, uint32_t collective) { calls_.emplace_back(work, collective); }
+  void Sort() {
+    std::ranges::sort(calls_);
+    calls_.shrink_to_fit();
+  }
+
+ private:
+  std::vector<std::pair<uint32_t, uint32_t>> calls_;  // by work
+};
+// By trace.
+const std::vector<CollectiveOfWork>& CollectivesByWork(const Run& run);
 
 // As MatchCollectives, of those that ran on the host (gloo), by the order of the calls in their
 // group. torch.profiler's files have them only where gloo has one group: its events do not name it.

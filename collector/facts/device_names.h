@@ -18,7 +18,7 @@ uint64_t KeyOfName(const Trace& trace, const DeviceSpan& span);
 // Numbers follow the order of the texts, so that they do not depend on the order of the input.
 class DeviceNames {
  public:
-  using Timeline = const std::vector<DeviceSpan>& (*)(const Trace& trace);
+  using Timeline = const DeviceSpans& (*)(const Trace& trace);
   DeviceNames(const Run& run, Timeline timeline);
 
   uint32_t Of(size_t trace, const DeviceSpan& span) const {

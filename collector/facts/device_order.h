@@ -57,7 +57,7 @@ class DeviceOrder {
   void AddReturns(int64_t clock_ns);
 
   const Trace& trace_;
-  const std::vector<DeviceSpan>& spans_;
+  const DeviceSpans& spans_;
   std::vector<uint32_t> before_, by_end_, awaited_;
   std::vector<DeviceReturn> returns_;
 };

@@ -60,7 +60,7 @@ struct StepWork {
 };
 
 StepWork WorkOfSteps(const Trace& trace, const StepList& steps) {
-  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  const DeviceSpans& spans = DeviceTimeline(trace);
   MainWork main(trace);
   const Backlog& backlog = BacklogOf(trace);
   StepWork work{.steps = std::vector<Work>(steps.list.size())};

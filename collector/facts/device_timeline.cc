@@ -11,7 +11,6 @@
 
 #include "collector/facts/communication_kernels.h"
 #include "collector/facts/numbers/interval_set.h"
-#include "collector/trace/pages_ahead.h"
 #include "collector/trace/sort_rows.h"
 #include "collector/trace/symbol_name.h"
 
@@ -43,13 +42,7 @@ WorkKind HtaKind(std::string_view name) {
 
 void AddWork(const Trace& trace, const DeviceWork& work, Table table, WorkKind kind,
              std::vector<DeviceSpan>* spans) {
-  constexpr uint32_t kAtOnce = 2048;
-  PagesAhead pages;
   for (uint32_t i = 0; i < work.size(); ++i) {
-    if (i % kAtOnce == 0) {
-      pages.Prepare(spans->data(), spans->size() * sizeof(DeviceSpan),
-                    spans->capacity() * sizeof(DeviceSpan));
-    }
     if (work.start[i] == kUntimed) continue;
     const Lane& lane = trace.lanes[work.lane[i]];
     spans->push_back(
@@ -111,7 +104,7 @@ class KindsOfKernels {
 
 // As Merged() of interval_set.h; `spans` are sorted already.
 template <typename Where>
-std::vector<Interval> MergedWhere(const std::vector<DeviceSpan>& spans, Where&& where) {
+std::vector<Interval> MergedWhere(const DeviceSpans& spans, Where&& where) {
   std::vector<Interval> merged;
   // As much each time: the next takes the block that this one gives back (KeepLargeBlocks).
   merged.reserve(spans.size());
@@ -124,11 +117,16 @@ std::vector<Interval> MergedWhere(const std::vector<DeviceSpan>& spans, Where&& 
 bool Before(const DeviceSpan& a, const DeviceSpan& b) { return a.start < b.start; }
 
 // Equals by table, and by row.
-void SortByStart(std::vector<DeviceSpan>* spans) {
-  if (std::is_sorted(spans->begin(), spans->end(), Before)) return;
-  std::sort(spans->begin(), spans->end(), [](const DeviceSpan& a, const DeviceSpan& b) {
-    return std::tie(a.start, a.table, a.row) < std::tie(b.start, b.table, b.row);
-  });
+DeviceSpans SortedByStart(const Trace& trace, std::vector<DeviceSpan> spans) {
+  if (!std::is_sorted(spans.begin(), spans.end(), Before)) {
+    std::sort(spans.begin(), spans.end(), [](const DeviceSpan& a, const DeviceSpan& b) {
+      return std::tie(a.start, a.table, a.row) < std::tie(b.start, b.table, b.row);
+    });
+  }
+  DeviceSpans sorted(trace);
+  sorted.Reserve(spans.size());
+  for (const DeviceSpan& span : spans) sorted.Append(span);
+  return sorted;
 }
 
 // Copies, memsets and whole graphs, by start.
@@ -148,46 +146,34 @@ std::vector<DeviceSpan> WorkBesideKernels(const Trace& trace) {
 // What ran on each lane.
 using LaneWork = std::vector<std::array<StreamWork::OfKind, 4>>;
 
-void Count(const DeviceSpan& span, std::array<StreamWork::OfKind, 4>* lane) {
-  StreamWork::OfKind& of = (*lane)[static_cast<size_t>(span.kind)];
+void Count(WorkKind kind, int64_t ns, std::array<StreamWork::OfKind, 4>* lane) {
+  StreamWork::OfKind& of = (*lane)[static_cast<size_t>(kind)];
   ++of.pieces;
-  of.ns += span.end - span.start;
+  of.ns += ns;
 }
 
-// Adds the kernels, and among them the other work, which is by start.
-void AddKernels(const Trace& trace, bool as_hta, const std::vector<DeviceSpan>& others,
-                std::vector<DeviceSpan>* spans, LaneWork* lanes) {
-  PagesAhead pages;
-  std::array<DeviceSpan, 256> some;
-  size_t count = 0;
-  const auto write = [&] {
-    pages.Prepare(spans->data(), spans->size() * sizeof(DeviceSpan),
-                  spans->capacity() * sizeof(DeviceSpan));
-    spans->insert(spans->end(), some.begin(), some.begin() + std::exchange(count, 0));
-  };
+// The kernels, and among them the other work, which is by start.
+DeviceSpans AddKernels(const Trace& trace, bool as_hta, const std::vector<DeviceSpan>& others,
+                       LaneWork* lanes) {
+  DeviceSpans spans(trace);
   KindsOfKernels kinds(trace, as_hta);
   const Kernels& kernels = trace.kernels;
+  spans.Reserve(kernels.size() + others.size());
   auto other = others.begin();
   for (uint32_t i = 0; i < kernels.size(); ++i) {
     const int64_t start = kernels.start[i];
     if (start == kUntimed) continue;
-    if (other != others.end() && other->start < start) {
-      write();
-      for (; other != others.end() && other->start < start; ++other) spans->push_back(*other);
-    }
-    if (count == some.size()) write();
-    const Lane& lane = trace.lanes[kernels.lane[i]];
-    DeviceSpan& span = some[count++];
-    span = {start, kernels.end[i],    lane.device,    lane.stream, kernels.name[i],
-            i,     kernels.launch[i], Table::kKernel, kinds.Of(i)};
-    Count(span, &(*lanes)[kernels.lane[i]]);
+    for (; other != others.end() && other->start < start; ++other) spans.Append(*other);
+    const WorkKind kind = kinds.Of(i);
+    spans.AppendKernel(i, kind);
+    Count(kind, kernels.end[i] - start, &(*lanes)[kernels.lane[i]]);
   }
-  write();
-  spans->insert(spans->end(), other, others.end());
+  for (; other != others.end(); ++other) spans.Append(*other);
+  return spans;
 }
 
 struct Timeline {
-  std::vector<DeviceSpan> spans;
+  DeviceSpans spans;
   std::vector<StreamWork> streams;
 };
 
@@ -208,7 +194,9 @@ std::vector<StreamWork> JoinLanes(const Trace& trace, const LaneWork& lanes,
       work.kinds[kind].ns += lanes[lane][kind].ns;
     }
   }
-  for (const DeviceSpan& span : others) Count(span, &of(span.device, span.stream).kinds);
+  for (const DeviceSpan& span : others) {
+    Count(span.kind, span.end - span.start, &of(span.device, span.stream).kinds);
+  }
   std::vector<StreamWork> list;
   for (const auto& [stream, work] : streams) {
     if (work.pieces() > 0) list.push_back(work);
@@ -218,12 +206,12 @@ std::vector<StreamWork> JoinLanes(const Trace& trace, const LaneWork& lanes,
 
 Timeline MakeTimeline(const Trace& trace) {
   const std::vector<DeviceSpan> others = WorkBesideKernels(trace);
-  Timeline timeline;
-  timeline.spans.reserve(trace.kernels.size() + others.size());
   LaneWork lanes(trace.lanes.size());
-  AddKernels(trace, false, others, &timeline.spans, &lanes);
-  if (!std::ranges::is_sorted(trace.kernels.start)) SortByStart(&timeline.spans);
-  timeline.streams = JoinLanes(trace, lanes, others);
+  Timeline timeline{.spans = AddKernels(trace, false, others, &lanes),
+                    .streams = JoinLanes(trace, lanes, others)};
+  if (!std::ranges::is_sorted(trace.kernels.start)) {
+    timeline.spans = SortedByStart(trace, {timeline.spans.begin(), timeline.spans.end()});
+  }
   return timeline;
 }
 
@@ -285,10 +273,10 @@ int64_t HtaCutoff(const Trace& trace) {
 
 namespace {
 
-std::vector<DeviceSpan> MakeHtaTimeline(const Trace& trace) {
-  std::vector<DeviceSpan> spans;
+DeviceSpans MakeHtaTimeline(const Trace& trace) {
   LaneWork lanes(trace.lanes.size());
-  AddKernels(trace, true, {}, &spans, &lanes);
+  const DeviceSpans kernels = AddKernels(trace, true, {}, &lanes);
+  std::vector<DeviceSpan> spans(kernels.begin(), kernels.end());
   AddWork(trace, trace.copies, Table::kCopy, WorkKind::kMemory, &spans);
   AddWork(trace, trace.memsets, Table::kMemset, WorkKind::kMemory, &spans);
   AddHtaExtras(trace, &spans);
@@ -307,15 +295,12 @@ std::vector<DeviceSpan> MakeHtaTimeline(const Trace& trace) {
       return span.launch == kNone || trace.api_calls.start[span.launch] >= cutoff;
     });
   }
-  SortByStart(&spans);
-  return spans;
+  return SortedByStart(trace, std::move(spans));
 }
 
 }  // namespace
 
-const std::vector<DeviceSpan>& DeviceTimeline(const Trace& trace) {
-  return TimelineOf(trace).spans;
-}
+const DeviceSpans& DeviceTimeline(const Trace& trace) { return TimelineOf(trace).spans; }
 
 const std::vector<StreamWork>& WorkOfStreams(const Trace& trace) {
   return TimelineOf(trace).streams;
@@ -327,9 +312,9 @@ bool Communicates(const Trace& trace) {
   });
 }
 
-const std::vector<DeviceSpan>& HtaDeviceTimeline(const Trace& trace) {
+const DeviceSpans& HtaDeviceTimeline(const Trace& trace) {
   struct HtaTimeline {
-    std::vector<DeviceSpan> spans;
+    DeviceSpans spans;
   };
   return trace.memo.Get<HtaTimeline>([&trace] { return HtaTimeline{MakeHtaTimeline(trace)}; })
       .spans;
@@ -380,11 +365,11 @@ std::string NameOf(const Trace& trace, const DeviceSpan& span) {
   return "";
 }
 
-std::vector<Interval> MergedIntervals(const std::vector<DeviceSpan>& spans) {
+std::vector<Interval> MergedIntervals(const DeviceSpans& spans) {
   return MergedWhere(spans, [](const DeviceSpan&) { return true; });
 }
 
-std::vector<Interval> MergedIntervals(const std::vector<DeviceSpan>& spans, WorkKind kind) {
+std::vector<Interval> MergedIntervals(const DeviceSpans& spans, WorkKind kind) {
   return MergedWhere(spans, [kind](const DeviceSpan& span) { return span.kind == kind; });
 }
 

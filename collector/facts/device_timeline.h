@@ -5,32 +5,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "collector/facts/device_spans.h"
 #include "collector/facts/numbers/interval_union.h"
 #include "collector/trace/model.h"
 
 namespace ranktap::collector {
 
-enum class WorkKind : uint8_t { kCompute, kCommunication, kMemory, kOther };
-std::string_view NameOf(WorkKind kind);  // "compute", ...
-
-struct DeviceSpan {
-  int64_t start = 0, end = 0;
-  uint32_t device = 0, stream = 0;
-  uint32_t name = 0;        // Dictionary::String of a kernel; 0: see NameOf(span)
-  uint32_t row = 0;         // in its table
-  uint32_t launch = kNone;  // row of api_calls
-  enum class Table : uint8_t { kKernel, kCopy, kMemset, kSync, kOperator, kGraphLaunch };
-  Table table = Table::kKernel;
-  WorkKind kind = WorkKind::kCompute;
-};
-
 // Kernels, copies and memsets, and graphs that were traced as a whole, by start. Work without times
 // is left out. A kernel's record, its name and the operator that launched it say its kind
 // (communication_kernels.h). Worked out once and kept in the trace's memo.
-const std::vector<DeviceSpan>& DeviceTimeline(const Trace& trace);
+const DeviceSpans& DeviceTimeline(const Trace& trace);
 
 // What ran on one stream.
 struct StreamWork {
@@ -54,7 +40,7 @@ bool Communicates(const Trace& trace);  // on one of them
 // The same as Holistic Trace Analysis 0.6.1 selects and classifies it (docs/commands/report.md): by
 // name patterns, with synchronisation records and operators that name a stream, and without what
 // the last ProfilerStep launched when there are several.
-const std::vector<DeviceSpan>& HtaDeviceTimeline(const Trace& trace);
+const DeviceSpans& HtaDeviceTimeline(const Trace& trace);
 // The start of the last ProfilerStep where HTA leaves out what follows it; INT64_MAX: nowhere.
 int64_t HtaCutoff(const Trace& trace);
 
@@ -67,7 +53,7 @@ uint64_t BytesMoved(const Trace& trace, const DeviceSpan& span);
 std::string NameOf(const Trace& trace, const DeviceSpan& span);
 
 // Intervals of the spans of one kind (or of all), merged where they touch, by start.
-std::vector<Interval> MergedIntervals(const std::vector<DeviceSpan>& spans);
-std::vector<Interval> MergedIntervals(const std::vector<DeviceSpan>& spans, WorkKind kind);
+std::vector<Interval> MergedIntervals(const DeviceSpans& spans);
+std::vector<Interval> MergedIntervals(const DeviceSpans& spans, WorkKind kind);
 
 }  // namespace ranktap::collector

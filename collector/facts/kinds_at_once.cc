@@ -2,7 +2,7 @@
 
 namespace ranktap::collector {
 
-KindsAtOnce KindsAtOnceOf(const std::vector<DeviceSpan>& spans) {
+KindsAtOnce KindsAtOnceOf(const DeviceSpans& spans) {
   KindsAtOnce times;
   SweepKinds(spans, kAllKinds, [&times](KindSet set, int64_t start, int64_t end) {
     if (!times.any) times.first = start;

@@ -23,7 +23,7 @@ template <typename Visit>
 class KindSweep {
  public:
   KindSweep(KindSet kinds, Visit& visit) : kinds_(kinds), visit_(visit) { ends_.fill(INT64_MIN); }
-  void Run(const std::vector<DeviceSpan>& spans) {
+  void Run(const DeviceSpans& spans) {
     for (const DeviceSpan& span : spans) {
       if ((SetOf(span.kind) & kinds_) == 0 || span.end <= span.start) continue;
       if (!any_) at_ = since_ = span.start;
@@ -65,7 +65,7 @@ class KindSweep {
 };
 
 template <typename Visit>
-void SweepKinds(const std::vector<DeviceSpan>& spans, KindSet kinds, Visit&& visit) {
+void SweepKinds(const DeviceSpans& spans, KindSet kinds, Visit&& visit) {
   KindSweep<Visit>(kinds, visit).Run(spans);
 }
 
@@ -84,7 +84,7 @@ struct KindsAtOnce {
   }
 };
 
-KindsAtOnce KindsAtOnceOf(const std::vector<DeviceSpan>& spans);
+KindsAtOnce KindsAtOnceOf(const DeviceSpans& spans);
 // Of DeviceTimeline(trace). Worked out once and kept in the trace's memo.
 const KindsAtOnce& KindsAtOnceOf(const Trace& trace);
 

@@ -112,7 +112,7 @@ class StepsWithWork {
     any_ = true;
   }
 
-  const std::vector<DeviceSpan>& spans_;
+  const DeviceSpans& spans_;
   StepFinder first_, last_;
   size_t begin_ = 0, end_;  // of the spans that were not looked at
   std::vector<bool> did_;

@@ -12,6 +12,7 @@
 #include "collector/export/graph/host_collectives.h"
 #include "collector/export/graph/host_messages.h"
 #include "collector/export/graph/work_node.h"
+#include "collector/facts/collectives.h"
 
 namespace ranktap::collector {
 
@@ -39,7 +40,7 @@ class GraphCommunication {
   std::map<uint32_t, HostMessage> asked_for_;       // by operator
   std::map<std::string, std::deque<Asked>> asked_;  // by type
   const std::vector<struct CollectiveRun>& runs_;
-  const std::vector<uint32_t>& by_work_;
+  const CollectiveOfWork& by_work_;
   std::map<std::pair<int32_t, int32_t>, int32_t> messages_;  // between two ranks, so far
 };
 

@@ -345,7 +345,7 @@ class Builder {
   const Trace& trace_;
   const ExportOptions& options_;
   const Operators& ops_ = trace_.operators;
-  const std::vector<DeviceSpan>& spans_ = DeviceTimeline(trace_);
+  const DeviceSpans& spans_ = DeviceTimeline(trace_);
   const DeviceOrder order_{trace_};
   const std::vector<std::pair<uint32_t, uint32_t>> event_waits_ = order_.EventWaits();
   const HostCollectives collectives_;

@@ -38,7 +38,7 @@ struct RankOrder {
   }
 
   const Trace& trace;
-  const std::vector<DeviceSpan>& spans;
+  const DeviceSpans& spans;
   DeviceOrder order;
   std::vector<Interval> loading;
 };
@@ -68,9 +68,9 @@ class Walk {
     if (!ranks_[trace_]) ranks_[trace_].emplace(run_.traces[trace_]);
     return *ranks_[trace_];
   }
-  uint32_t CollectiveAt(uint32_t work) const {
-    if (by_work_ == nullptr || (*by_work_)[trace_].empty()) return kNone;
-    return (*by_work_)[trace_][work];
+  uint32_t CollectiveAt(uint32_t work) {
+    const bool may_be_one = Rank().spans[work].kind == WorkKind::kCommunication;
+    return by_work_ != nullptr && may_be_one ? (*by_work_)[trace_][work] : kNone;
   }
   // Adds work `i`, of a collective what its last member had of it; returns the work for which its
   // start waited.
@@ -126,9 +126,9 @@ class Walk {
   }
 
   const Run& run_;
-  const std::vector<CollectiveRun>* collectives_ = nullptr;      // null: of one rank
-  const std::vector<std::vector<uint32_t>>* by_work_ = nullptr;  // the same
-  std::vector<std::optional<RankOrder>> ranks_;                  // made when the path comes there
+  const std::vector<CollectiveRun>* collectives_ = nullptr;  // null: of one rank
+  const std::vector<CollectiveOfWork>* by_work_ = nullptr;   // the same
+  std::vector<std::optional<RankOrder>> ranks_;              // made when the path comes there
   uint32_t trace_ = 0;
   CriticalPath path_;
 };
@@ -140,7 +140,7 @@ CriticalPath WalkBack(const Run& run) {
   uint32_t last_rank = kNone;
   int64_t last = INT64_MIN;
   for (uint32_t t = 0; t < run.traces.size(); ++t) {
-    const std::vector<DeviceSpan>& spans = DeviceTimeline(run.traces[t]);
+    const DeviceSpans& spans = DeviceTimeline(run.traces[t]);
     const auto ends_last = std::ranges::max_element(spans, {}, &DeviceSpan::end);
     if (ends_last == spans.end() || clock.At(t, ends_last->end) <= last) continue;
     last_rank = t;

@@ -78,7 +78,7 @@ class CriticalPath {
         span.start, span.end);
   }
 
-  std::vector<const std::vector<DeviceSpan>*> timelines_;  // by trace
+  std::vector<const DeviceSpans*> timelines_;  // by trace
   std::vector<Piece> pieces_;
   std::vector<PathSegment> others_;
   std::optional<PathSegment> last_;

@@ -89,7 +89,7 @@ class DeviceSweep {
         off_(NotRecordedIntervals(trace)),
         pauses_(Explained(PausesOfHost(trace)).Take()) {}
 
-  void Run(const std::vector<DeviceSpan>& spans) {
+  void Run(const DeviceSpans& spans) {
     for (uint32_t i = 0; i < spans.size(); ++i) {
       if (at_ >= last_) return;
       const DeviceSpan& span = spans[i];

@@ -16,7 +16,7 @@ namespace ranktap::collector {
 namespace {
 
 // A loader before the first kernel, or a host that works on after the last, is part of it.
-StepList TheWholeTrace(const Trace& trace, const std::vector<DeviceSpan>& spans) {
+StepList TheWholeTrace(const Trace& trace, const DeviceSpans& spans) {
   int64_t first = trace.first_ns, last = trace.last_ns;
   for (const DeviceSpan& span : spans) {
     first = std::min(first, span.start);
@@ -27,7 +27,7 @@ StepList TheWholeTrace(const Trace& trace, const std::vector<DeviceSpan>& spans)
   return steps;
 }
 
-StepList StepsOrAll(const Trace& trace, const std::vector<DeviceSpan>& spans) {
+StepList StepsOrAll(const Trace& trace, const DeviceSpans& spans) {
   StepList steps = DetectSteps(trace);
   steps.list = StepsOnDevice(trace).list;
   if (!steps.list.empty() || spans.empty()) return steps;
@@ -75,7 +75,7 @@ void SplitHostTime(const Trace& trace, const HostCommunication& communication,
 
 RankWaterfall Explain(const Trace& trace, const std::vector<Interval>& waits,
                       const HostCommunication& communication, StepList steps) {
-  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  const DeviceSpans& spans = DeviceTimeline(trace);
   RankWaterfall waterfall;
   waterfall.steps = std::move(steps);
   const std::vector<Step>& list = waterfall.steps.list;

@@ -104,7 +104,7 @@ class Finding {
 
   // An operator's own time, and that of the operators inside of a counted one with it.
   void SumTimes() {
-    const std::vector<DeviceSpan>& spans = DeviceTimeline(trace_);
+    const DeviceSpans& spans = DeviceTimeline(trace_);
     out_.on_device = trace_.kernels.size() > 0;
     time_.assign(ops_.size(), 0);
     computes_.assign(ops_.size(), false);

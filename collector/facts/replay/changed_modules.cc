@@ -130,7 +130,7 @@ bool ChangeHost(const Run& run, uint32_t t, const Change& change, Doubt doubt, G
 bool ChangeDevice(const Run& run, uint32_t t, const Change& change, GraphEdit* edit) {
   const Trace& trace = run.traces[t];
   const TimedGraph& graph = JobGraphOf(run).graph;
-  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  const DeviceSpans& spans = DeviceTimeline(trace);
   const std::vector<OpPlace> places = PlaceOperators(trace);
   WantedModules wanted(trace, change.what);
   bool any = false;

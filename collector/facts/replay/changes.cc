@@ -26,7 +26,7 @@ bool IsOfDevice(const TimedGraph& graph, uint32_t node) {
   const NodeKind kind = graph.kind[node];
   return (kind == NodeKind::kWork || kind == NodeKind::kTransfer) && graph.row[node] != kNone;
 }
-const DeviceSpan& SpanOf(const Run& run, const TimedGraph& graph, uint32_t node) {
+DeviceSpan SpanOf(const Run& run, const TimedGraph& graph, uint32_t node) {
   return DeviceTimeline(run.traces[graph.trace[node]])[graph.row[node]];
 }
 

@@ -50,9 +50,9 @@ class DeviceWorkOf {
   // A collective that others take part in is two: until the last rank is there, and the rest.
   void AddNodes() {
     GraphBuilder& builder = links_->builder();
-    const std::vector<uint32_t>& by_work = CollectivesByWork(links_->run())[t_];
+    const CollectiveOfWork& by_work = CollectivesByWork(links_->run())[t_];
     const auto meeting_of = [&](uint32_t i) {
-      const uint32_t call = by_work.empty() ? kNone : by_work[i];
+      const uint32_t call = spans_[i].kind == WorkKind::kCommunication ? by_work[i] : kNone;
       return call == kNone ? kNone : links_->meetings[call];
     };
     nodes_.first = static_cast<uint32_t>(builder.size());
@@ -262,7 +262,7 @@ class DeviceWorkOf {
   uint32_t t_;
   const Trace& trace_;
   JobLinks* links_;
-  const std::vector<DeviceSpan>& spans_;
+  const DeviceSpans& spans_;
   DeviceOrder order_;
   WorkNodes& nodes_;
   std::vector<bool> blocks_;  // by row of api_calls: it returns when a device has worked

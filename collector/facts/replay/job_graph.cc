@@ -34,7 +34,7 @@ std::vector<std::vector<uint32_t>> LastWorkOfSteps(const Trace& trace, const Ste
                                                    const WorkNodes& work) {
   using Last = std::pair<uint32_t, uint32_t>;  // stream, span
   std::vector<std::vector<Last>> last(steps.list.size());
-  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  const DeviceSpans& spans = DeviceTimeline(trace);
   StepFinder finder(trace, steps);
   StreamNumbers streams;
   for (uint32_t i = 0; i < spans.size(); ++i) {
@@ -64,7 +64,7 @@ StepEnd BeginOfSteps(const Trace& trace, const StepList& steps, uint32_t host,
   StepEnd begin{-1, false, {host}};
   const int64_t time = StepsOnDevice(trace).list.front().start;
   if (time <= steps.list.front().start) return begin;
-  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  const DeviceSpans& spans = DeviceTimeline(trace);
   for (uint32_t i = 0; i < spans.size(); ++i) {
     if (spans[i].end == time) {
       begin.nodes.push_back(work.Tail(i));
@@ -139,7 +139,7 @@ std::vector<StepEnd> EndSteps(const Trace& trace, const StepList& steps, const S
 // work after it explain.
 void AddIdle(uint32_t t, const Trace& trace, const StepList& steps, const JobLinks& links,
              JobGraph* job) {
-  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  const DeviceSpans& spans = DeviceTimeline(trace);
   if (spans.empty() || steps.list.empty()) return;
   const int64_t first = links.At(t, steps.list.front().start);
   const int64_t last = links.At(t, steps.list.back().end);

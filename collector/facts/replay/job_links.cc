@@ -36,7 +36,7 @@ uint32_t JobLinks::Launch(uint32_t lane, int64_t time) {
 
 void JobLinks::AddLaunches(uint32_t trace, EdgeSeries edges) {
   const ApiCalls& calls = run_.traces[trace].api_calls;
-  const std::vector<DeviceSpan>& spans = DeviceTimeline(run_.traces[trace]);
+  const DeviceSpans& spans = DeviceTimeline(run_.traces[trace]);
   uint16_t writer = UINT16_MAX;
   uint32_t lane = kNone;
   for (uint32_t i = 0; i < edges.size; ++i) {

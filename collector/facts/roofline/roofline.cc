@@ -213,7 +213,7 @@ class Measuring {
       const DeviceSpan& span = spans_[i];
       point->time_ns += span.end - span.start;
       if (point->device == kNone) point->device = span.device;
-      out_.work.push_back({.span = i});
+      out_.work.emplace_back().span = i & INT32_MAX;
       if (span.table == Table::kCopy && !StaysOnDevice(trace_.copies.copy_kind[span.row])) {
         point->kind = PointKind::kTransfer;
       }
@@ -316,7 +316,7 @@ class Measuring {
 
   const Trace& trace_;
   const Operators& ops_;
-  const std::vector<DeviceSpan>& spans_;
+  const DeviceSpans& spans_;
   const std::vector<FlopCount> flops_;
   const std::vector<ByteCount> bytes_;
   const std::vector<OpPlace> places_;

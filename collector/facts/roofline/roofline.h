@@ -28,8 +28,8 @@ enum class PointKind : uint8_t {
 
 // A piece of device work.
 struct RooflineWork {
-  uint32_t span = 0;  // index into DeviceTimeline(trace)
-  bool computes = true;
+  uint32_t span : 31 = 0;  // index into DeviceTimeline(trace)
+  uint32_t computes : 1 = true;
 };
 
 // Its share of what its operator computes and moves: FLOPs and bytes go to the kernels that

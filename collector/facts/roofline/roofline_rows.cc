@@ -221,7 +221,7 @@ class Adding {
   const Trace& trace_;
   const RooflineQuestion& question_;
   const Roofline& line_;
-  const std::vector<DeviceSpan>& spans_;
+  const DeviceSpans& spans_;
   const RoofsOfTrace roofs_;
   std::map<std::string, RooflineRow>* rows_ = nullptr;
   std::unordered_map<uint32_t, std::string> kernels_;

@@ -31,7 +31,7 @@ void SummarizeDevices(const Trace& trace, RankRow* row) {
     int64_t first = 0, last = INT64_MIN, busy = 0;
   };
   std::map<uint32_t, Use> by_device;
-  const std::vector<DeviceSpan>& works = DeviceTimeline(trace);
+  const DeviceSpans& works = DeviceTimeline(trace);
   for (size_t i = 0; i < works.size();) {
     const uint32_t device = works[i].device;
     const auto found = by_device.try_emplace(device, Use{.first = works[i].start}).first;
@@ -165,7 +165,7 @@ void FindLastCollective(const Trace& trace, RankRow* row) {
     row->last_collective = trace.dictionary.String(trace.ranges.name[i]);
   }
   if (!Communicates(trace)) return;
-  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  const DeviceSpans& spans = DeviceTimeline(trace);
   for (size_t i = spans.size(); i-- > 0 && spans[i].start >= latest;) {
     const DeviceSpan& span = spans[i];
     if (span.table != DeviceSpan::Table::kKernel || span.kind != WorkKind::kCommunication) continue;

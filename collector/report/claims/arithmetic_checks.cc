@@ -27,7 +27,7 @@ struct Products {
 // Kernels whose names say that they multiply, and those of them whose operators have no FLOPs.
 Products ProductsOf(const Trace& trace) {
   const Roofline& roofline = MeasureRoofline(trace);
-  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  const DeviceSpans& spans = DeviceTimeline(trace);
   std::unordered_map<uint32_t, bool> multiplies;  // by name
   Products products;
   products.any_counted = std::ranges::any_of(
@@ -65,7 +65,7 @@ struct FloatTimes {
 
 FloatTimes TimesOfFloats(const Trace& trace) {
   const Roofline& roofline = MeasureRoofline(trace);
-  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  const DeviceSpans& spans = DeviceTimeline(trace);
   FloatTimes times;
   for (const RooflinePoint& point : roofline.points) {
     if (point.flops == 0 || point.type != MathType::kFp32) continue;

@@ -53,7 +53,7 @@ std::string WhyLaunchesAreMissing(const Run& run) {
     const auto without = static_cast<size_t>(std::count(launches.begin(), launches.end(), kNone));
     known += launches.size() - without;
     if (without == 0) continue;
-    const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+    const DeviceSpans& spans = DeviceTimeline(trace);
     const Backlog& backlog = BacklogOf(trace);
     unknown += static_cast<size_t>(
         std::count_if(spans.begin(), spans.end(), [&backlog](const DeviceSpan& span) {

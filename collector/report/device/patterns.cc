@@ -87,20 +87,21 @@ struct PatternRow {
 struct StreamText {
   std::vector<uint32_t> symbols;
   std::vector<int64_t> weights;
-  std::vector<const DeviceSpan*> spans;             // null at separators
+  std::vector<Interval> spans;                      // nothing at separators
   std::vector<int64_t> gpu_until;                   // the weights before each place, added up
   std::vector<int64_t> last_end;                    // of the stream's work up to each place
   std::vector<std::pair<size_t, size_t>> begin_of;  // where each trace begins, and which it is
 
+  bool IsSeparator(size_t place) const { return symbols[place] == kSeparator; }
   // When the last of the work from `place` on ends.
   int64_t EndOf(size_t place, size_t length) const {
     const size_t last = place + length - 1;
     // Else what ended then began before `place`.
-    if (place == 0 || spans[place - 1] == nullptr || last_end[last] > last_end[place - 1]) {
+    if (place == 0 || IsSeparator(place - 1) || last_end[last] > last_end[place - 1]) {
       return last_end[last];
     }
-    int64_t end = spans[place]->end;
-    for (size_t i = place; i <= last; ++i) end = std::max(end, spans[i]->end);
+    int64_t end = spans[place].second;
+    for (size_t i = place; i <= last; ++i) end = std::max(end, spans[i].second);
     return end;
   }
   size_t TraceAt(size_t place) const {
@@ -110,17 +111,13 @@ struct StreamText {
 
 // By start, of equal starts the shorter first. Work comes by start.
 void SortPieces(size_t from, size_t until, StreamText* text) {
-  const auto key = [text](size_t i) {
-    return std::tuple(text->spans[i]->start, text->spans[i]->end, text->symbols[i]);
-  };
+  const auto key = [text](size_t i) { return std::pair(text->spans[i], text->symbols[i]); };
   size_t sorted = from + 1;
   while (sorted < until && key(sorted - 1) <= key(sorted)) ++sorted;
   if (sorted >= until) return;
-  std::vector<std::pair<const DeviceSpan*, uint32_t>> work;
-  for (size_t i = from; i < until; ++i) work.emplace_back(text->spans[i], text->symbols[i]);
-  std::ranges::stable_sort(work, {}, [](const auto& piece) {
-    return std::tuple(piece.first->start, piece.first->end, piece.second);
-  });
+  std::vector<std::pair<Interval, uint32_t>> work;
+  for (size_t i = from; i < until; ++i) work.push_back(key(i));
+  std::ranges::stable_sort(work);
   for (size_t i = from; i < until; ++i) {
     std::tie(text->spans[i], text->symbols[i]) = work[i - from];
   }
@@ -128,7 +125,7 @@ void SortPieces(size_t from, size_t until, StreamText* text) {
 
 // The streams of one trace one after the other, by device and number; their work by start.
 void WriteTrace(const Trace& trace, size_t t, const DeviceNames& names, StreamText* text) {
-  const std::vector<DeviceSpan>& timeline = DeviceTimeline(trace);
+  const DeviceSpans& timeline = DeviceTimeline(trace);
   StreamNumbers streams;
   std::vector<size_t> places;  // by stream: how many pieces it has, then where the next stands
   for (const DeviceSpan& span : timeline) {
@@ -148,7 +145,7 @@ void WriteTrace(const Trace& trace, size_t t, const DeviceNames& names, StreamTe
   for (const DeviceSpan& span : timeline) {
     const size_t place = places[streams.Of(span)]++;
     text->symbols[place] = names.Of(t, span);
-    text->spans[place] = &span;
+    text->spans[place] = {span.start, span.end};
   }
   for (const auto& [from, until] : pieces) SortPieces(from, until, text);
 }
@@ -167,9 +164,9 @@ StreamText WriteStreams(const Run& run, const DeviceNames& names) {
   text.last_end.resize(text.spans.size());
   int64_t last_end = INT64_MIN;
   for (size_t i = 0; i < text.spans.size(); ++i) {
-    const DeviceSpan* const span = text.spans[i];
-    if (span != nullptr) text.weights[i] = span->end - span->start;
-    last_end = span == nullptr ? INT64_MIN : std::max(last_end, span->end);
+    const auto& [start, end] = text.spans[i];
+    if (!text.IsSeparator(i)) text.weights[i] = end - start;
+    last_end = text.IsSeparator(i) ? INT64_MIN : std::max(last_end, end);
     text.last_end[i] = last_end;
     text.gpu_until[i + 1] = text.gpu_until[i] + text.weights[i];
   }
@@ -190,7 +187,7 @@ std::vector<PatternRow> StreamRows(const Run& run, const DeviceNames& names, siz
     std::set<size_t> traces;
     for (const size_t place : sequence.places) {
       row.gpu_ns += text.gpu_until[place + row.length] - text.gpu_until[place];
-      row.span_ns += text.EndOf(place, row.length) - text.spans[place]->start;
+      row.span_ns += text.EndOf(place, row.length) - text.spans[place].first;
       traces.insert(text.TraceAt(place));
     }
     row.ranks = traces.size();

@@ -221,7 +221,7 @@ std::vector<OpRow> AverageOps(const Trace& trace, const ReportOptions& options) 
   const FlopsByRule counted = {CountFlops(trace, FlopRule::kProfiler),
                                CountFlops(trace, FlopRule::kCounter)};
   Averages averages(options);
-  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  const DeviceSpans& spans = DeviceTimeline(trace);
   size_t next = 0;
   const auto add_spans_before = [&](int64_t time) {
     for (; next < spans.size() && spans[next].start < time; ++next) {

@@ -36,7 +36,7 @@ struct Wait {
 };
 
 // The device's idle time that began between the start and the end of each: the last such gap.
-void AddIdleAfter(const std::vector<DeviceSpan>& spans, std::vector<Wait> waits) {
+void AddIdleAfter(const DeviceSpans& spans, std::vector<Wait> waits) {
   std::ranges::sort(waits, {}, &Wait::end);
   int64_t worked = INT64_MIN;  // until when, of the work that began by the end of the wait
   auto next = spans.begin();

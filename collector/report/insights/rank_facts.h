@@ -69,7 +69,7 @@ class RankFacts {
   std::string OfStep() const;                   // "of each 12.30 ms step", "of 12.30 s"
   std::string TimesAStep(int64_t count) const;  // "3.2 times a step", "12 times"
 
-  const std::vector<DeviceSpan>& spans() const { return spans_; }
+  const DeviceSpans& spans() const { return spans_; }
   // How long work of one kind ran in counted steps, and none of another kind.
   int64_t TimeAlone(WorkKind kind, WorkKind other) const;
   // By start. Of a cause alone: a rule asks for one or two of them, and 10 M events have 4 M
@@ -126,7 +126,7 @@ class RankFacts {
   const uint32_t index_;
   const Trace& trace_;
   const RankWaterfall& waterfall_;
-  const std::vector<DeviceSpan>& spans_;
+  const DeviceSpans& spans_;
   std::vector<Interval> counted_;
   mutable std::atomic<size_t> counted_at_ = 0;  // where the last question was answered
   Memo memo_;

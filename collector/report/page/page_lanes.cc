@@ -120,7 +120,7 @@ json PageLanes(const Run& run) {
   const auto& waits = WaitsForOtherRanks(run);
   for (size_t t = 0; t < run.traces.size(); ++t) {
     const Trace& trace = run.traces[t];
-    const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+    const DeviceSpans& spans = DeviceTimeline(trace);
     int64_t from = trace.first_ns, until = trace.last_ns;
     for (const DeviceSpan& span : spans) until = std::max(until, span.end);
     if (until <= from) continue;

@@ -81,7 +81,7 @@ bool Has(const std::vector<uint32_t>& keys, uint32_t key) {
 uint32_t StreamOf(const DeviceSpan& span) { return span.device << 16 | (span.stream & 0xffff); }
 
 void AddDevice(const Trace& trace, LongestPieces* pieces) {
-  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  const DeviceSpans& spans = DeviceTimeline(trace);
   std::map<uint32_t, int64_t> times;
   for (const DeviceSpan& span : spans) times[StreamOf(span)] += span.end - span.start;
   const std::vector<uint32_t> streams = Busiest(times, kMostStreams);

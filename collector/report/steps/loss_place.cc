@@ -264,7 +264,7 @@ class Places {
   }
 
   const Trace& trace_;
-  const std::vector<DeviceSpan>& spans_;
+  const DeviceSpans& spans_;
   OperatorAround around_;
   std::vector<OpPlace> ops_;
   std::map<uint32_t, std::vector<StreamWait>> waits_;

@@ -41,7 +41,7 @@ struct Compute {
 
 Compute ComputeOf(const Trace& trace, const std::vector<Interval>& steps) {
   const StepList& on_host = DetectSteps(trace);
-  const std::vector<DeviceSpan>& spans = DeviceTimeline(trace);
+  const DeviceSpans& spans = DeviceTimeline(trace);
   const Backlog& backlog = BacklogOf(trace);
   StepFinder finder(trace, on_host);
   Compute compute;

@@ -56,7 +56,7 @@ BlockingCalls CallsThatBlock(const RankFacts& rank, const Work& work, std::strin
 std::vector<Interval> LostTo(const RankFacts& rank, const BlockingCalls& calls,
                              DeviceSpan::Table table) {
   std::vector<Interval> moments;
-  const std::vector<DeviceSpan>& spans = rank.spans();
+  const DeviceSpans& spans = rank.spans();
   rank.ForEachLost(kCausesLost, [&](const LostPiece& piece) {
     bool is_theirs = false;
     if (piece.cause != Cause::kMemory) {

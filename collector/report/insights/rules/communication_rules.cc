@@ -98,7 +98,7 @@ struct Exposed {
 template <typename Picks>
 Exposed ExposedTransfers(const RankFacts& rank, Picks&& picks) {
   Exposed exposed;
-  const std::vector<DeviceSpan>& spans = rank.spans();
+  const DeviceSpans& spans = rank.spans();
   exposed.by_span.reserve(rank.lost(Cause::kTransfer).size());
   exposed.moments.reserve(rank.lost(Cause::kTransfer).size());
   for (const LostPiece& piece : rank.lost(Cause::kTransfer)) {
@@ -138,7 +138,7 @@ Saving SavingOf(int64_t compute_to_hide_behind, Exposed exposed) {
 std::string MostExposed(const RankFacts& rank, const Exposed& exposed) {
   std::map<uint32_t, int64_t> by_name;
   std::pair<const uint32_t, int64_t>* last = nullptr;
-  const std::vector<DeviceSpan>& spans = rank.spans();
+  const DeviceSpans& spans = rank.spans();
   for (const auto& [span, ns] : exposed.by_span) {
     const uint32_t name = spans[span].name;
     if (last == nullptr || last->first != name) last = &*by_name.try_emplace(name, 0).first;

@@ -29,7 +29,7 @@ struct Gaps {
 
 Gaps GapsBeforeLaunches(const RankFacts& rank) {
   Gaps gaps;
-  const std::vector<DeviceSpan>& spans = rank.spans();
+  const DeviceSpans& spans = rank.spans();
   for (const LostPiece& piece : rank.lost(Cause::kHost)) {
     if (piece.span == kNone) continue;
     const DeviceSpan& next = spans[piece.span];

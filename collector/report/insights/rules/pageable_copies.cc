@@ -61,7 +61,7 @@ void AddCopies(const RankFacts& rank, Ways* ways) {
 }
 
 void AddMoments(const RankFacts& rank, const std::vector<WaitReason>& reasons, OneWay* way) {
-  const std::vector<DeviceSpan>& spans = rank.spans();
+  const DeviceSpans& spans = rank.spans();
   for (const LostPiece& piece : rank.lost(Cause::kMemory)) {
     if (piece.span == kNone) continue;
     const DeviceSpan& span = spans[piece.span];

@@ -45,7 +45,7 @@ Tiny CountTiny(const RankFacts& rank) {
 }
 
 void AddGaps(const RankFacts& rank, Tiny* tiny) {
-  const std::vector<DeviceSpan>& spans = rank.spans();
+  const DeviceSpans& spans = rank.spans();
   std::vector<bool> after_tiny(spans.size());  // itself tiny, as is the one before it
   StreamNumbers streams;
   std::vector<bool> was_tiny;  // by stream
