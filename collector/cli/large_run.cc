@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 // Measured (docs/measurements/analysis.md), an event: what tables take; what is kept of each rank
 // with them; and what the analyses take beside that of the ranks that they work on.
-constexpr uint64_t kTableBytes = 31, kKeptBytes = 65, kWorkBytes = 79;
+constexpr uint64_t kTableBytes = 31, kKeptBytes = 42, kWorkBytes = 63;
 // A third of what is free is worth a word.
 constexpr uint64_t kMuch = 3;
 
@@ -147,6 +147,15 @@ RunRoom RoomFor(const std::vector<std::string>& paths, const RunSelection& selec
                                fewer.empty() || !steps_help ? "" : " or ",
                                steps_help ? "with some of its steps (--steps 10-19)" : "");
   return room;
+}
+
+void DropUnread(Run* run) {
+  for (Trace& trace : run->traces) {
+    for (DeviceWork* const work : std::initializer_list<DeviceWork*>{
+             &trace.kernels, &trace.copies, &trace.memsets, &trace.graph_launches}) {
+      work->correlation = {};
+    }
+  }
 }
 
 }  // namespace ranktap::collector

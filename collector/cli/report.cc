@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <deque>
 #include <set>
 
 #include "collector/cli/command.h"
@@ -93,6 +94,7 @@ int Open(const Request& request, const std::vector<std::string>& paths, Run* run
   }
   for (const std::string& problem : opened->problems) Complain(Printable(problem));
   *run = std::move(*opened);
+  DropUnread(run);
   return SelectOfRun(request.selection, run, notes) ? kSuccess : kWrongUsage;
 }
 
@@ -169,7 +171,9 @@ int PrintReports(Request request) {
     PrintTable(*nothing, request);
     return Finish();
   }
-  Run run;
+  // Let go with the process: to free what is known of 64 ranks piece by piece takes 0.4 s.
+  static auto& runs = *new std::deque<Run>;
+  Run& run = runs.emplace_back();
   std::vector<std::string> notes;
   if (const int status = Open(request, request.paths, &run, &notes); status != kSuccess) {
     return status;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "collector/trace/at_once.h"
 #include "collector/trace/table_columns.h"
 
 namespace ranktap::collector {
@@ -133,9 +134,18 @@ void MapTimes(const RawTimes& raw, RangeMatcher* matcher, Trace* trace) {
   MakeClocks(raw.readings, trace);
   matcher->Match(LastTick(*trace, *matcher));
   trace->unmatched_pops = matcher->unmatched_pops();
-  Bounds bounds;
-  MapHostTimes(raw, trace, &bounds);
-  MapDeviceTimes(trace, &bounds);
+  // The host's tables and the device's share nothing. A thread takes longer than few events.
+  constexpr uint64_t kWorthAThread = 1 << 16;
+  Bounds bounds, of_device;
+  const auto map = [&](size_t i) {
+    i == 0 ? MapHostTimes(raw, trace, &bounds) : MapDeviceTimes(trace, &of_device);
+  };
+  if (trace->events < kWorthAThread) {
+    map(0), map(1);
+  } else {
+    ForEachAtOnce(2, map);
+  }
+  bounds.Cover(of_device.first, of_device.last);
   if (bounds.first <= bounds.last) {
     trace->first_ns = bounds.first;
     trace->last_ns = bounds.last;

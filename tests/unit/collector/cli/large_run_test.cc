@@ -16,7 +16,7 @@ using testing::IsEmpty;
 
 constexpr int kEvents = 1000, kRanks = 4;
 // More than the files say that they hold.
-constexpr uint64_t kTakes = (65 * kRanks + 79) * kEvents;
+constexpr uint64_t kTakes = (42 * kRanks + 63) * kEvents;
 
 class LargeRunTest : public testing::Test {
  protected:
@@ -55,7 +55,7 @@ TEST_F(LargeRunTest, ARunThatTakesMuchIsLoadedAndSaysWhatWouldTakeLess) {
 }
 
 TEST_F(LargeRunTest, ARunThatDoesNotFitSaysWhichRanksWould) {
-  const RunRoom room = Room(100'000);
+  const RunRoom room = Room(90'000);
   EXPECT_FALSE(room.fits);
   EXPECT_THAT(room.sentence, HasSubstr("; it fits with --ranks 0 or with some of its steps"));
 }
