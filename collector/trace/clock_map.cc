@@ -69,11 +69,19 @@ ClockMap::ClockMap(std::vector<ClockPair> pairs, Steps steps) {
   segments_ = std::move(kept);
 }
 
-size_t ClockMap::Find(uint64_t ticks) const {
+ClockMap::Line ClockMap::LineOf(uint64_t ticks) const {
   const auto after =
       std::upper_bound(segments_.begin(), segments_.end(), ticks,
                        [](uint64_t value, const Segment& s) { return value < s.begin; });
-  return after == segments_.begin() ? 0 : static_cast<size_t>(after - segments_.begin()) - 1;
+  const Segment& segment = after == segments_.begin() ? *after : *std::prev(after);
+  const auto next = after == segments_.begin() ? std::next(after) : after;
+  Line line;
+  line.begin_ = segment.begin;
+  line.reach_ = (next == segments_.end() ? UINT64_MAX : next->begin - 1) - segment.begin;
+  line.origin_ = segment.origin;
+  line.raw_ns_ = segment.raw_ns;
+  line.ns_per_tick_ = segment.ns_per_tick;
+  return line;
 }
 
 }  // namespace ranktap::collector

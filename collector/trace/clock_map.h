@@ -7,6 +7,7 @@
 // value appear twice, the later reading wins. Const member functions are thread-safe.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -28,16 +29,30 @@ class ClockMap {
   // rate of one that never steps (the TSC) is known from two readings on.
   ClockMap(std::vector<ClockPair> pairs, Steps steps);
 
-  int64_t Map(uint64_t ticks) const {
-    size_t segment = 0;
-    return Map(ticks, &segment);
+  int64_t Map(uint64_t ticks) const { return LineOf(ticks).At(ticks); }
+
+  // The straight line of some values: a copy, so that a loop over a column keeps it in registers.
+  class Line {
+   public:
+    bool Holds(uint64_t ticks) const { return ticks - begin_ <= reach_; }
+    int64_t At(uint64_t ticks) const {
+      const double ns = static_cast<double>(static_cast<int64_t>(ticks - origin_)) * ns_per_tick_;
+      return raw_ns_ + static_cast<int64_t>(ns + std::copysign(0.5, ns));
+    }
+
+   private:
+    friend class ClockMap;
+    uint64_t begin_, reach_, origin_;
+    int64_t raw_ns_;
+    double ns_per_tick_;
+  };
+  Line LineOf(uint64_t ticks) const;
+  // The same as Map; `line` becomes that of the value where it is another's.
+  int64_t Map(uint64_t ticks, Line* line) const {
+    if (!line->Holds(ticks)) *line = LineOf(ticks);
+    return line->At(ticks);
   }
-  // The same; `segment` remembers where the last value was found, which makes a sorted column cost
-  // two comparisons and a multiplication each.
-  int64_t Map(uint64_t ticks, size_t* segment) const {
-    if (*segment >= segments_.size() || !Holds(*segment, ticks)) *segment = Find(ticks);
-    return segments_[*segment].At(ticks);
-  }
+
   // The last known rate, for durations in ticks.
   double ns_per_tick() const { return segments_.back().ns_per_tick; }
   // Steps found among the readings, in nanoseconds (for a note to people).
@@ -49,18 +64,7 @@ class ClockMap {
     uint64_t origin = 0;
     int64_t raw_ns = 0;
     double ns_per_tick = 1.0;
-
-    int64_t At(uint64_t ticks) const {
-      const double distance = static_cast<double>(static_cast<int64_t>(ticks - origin));
-      const double ns = distance * ns_per_tick;
-      return raw_ns + static_cast<int64_t>(ns < 0 ? ns - 0.5 : ns + 0.5);
-    }
   };
-  bool Holds(size_t segment, uint64_t ticks) const {
-    return ticks >= segments_[segment].begin &&
-           (segment + 1 == segments_.size() || ticks < segments_[segment + 1].begin);
-  }
-  size_t Find(uint64_t ticks) const;
 
   std::vector<Segment> segments_ = {Segment{}};
   std::vector<int64_t> steps_;

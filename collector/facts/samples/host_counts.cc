@@ -56,8 +56,8 @@ std::vector<uint32_t> CpusIn(std::string_view list) {
 }
 
 HostCounts::HostCounts(const Trace& trace) {
-  size_t segment = 0;
-  const auto time = [&](uint64_t ticks) { return trace.host_clock.Map(ticks, &segment); };
+  ClockMap::Line clock = trace.host_clock.LineOf(0);
+  const auto time = [&](uint64_t ticks) { return trace.host_clock.Map(ticks, &clock); };
   std::string text;
   for (const std::string_view line :
        MarkedLines(trace, proto::kSampleDomain, proto::kThreadCountsMark)) {

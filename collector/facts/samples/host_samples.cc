@@ -134,7 +134,7 @@ uint32_t HostSamples::ProcessOf(uint32_t thread) const {
 }
 
 void HostSamples::ReadSamples(const Trace& trace) {
-  size_t segment = 0;
+  ClockMap::Line clock = trace.host_clock.LineOf(0);
   for (const std::string_view line :
        MarkedLines(trace, proto::kSampleDomain, proto::kSamplesMark)) {
     constexpr size_t kOfOlderAgents = 7;
@@ -146,8 +146,8 @@ void HostSamples::ReadSamples(const Trace& trace) {
                     .frame = static_cast<uint32_t>(frame),
                     .state = static_cast<proto::SampleState>(state),
                     .looks = static_cast<uint32_t>(looks),
-                    .start = trace.host_clock.Map(start, &segment),
-                    .end = trace.host_clock.Map(end, &segment),
+                    .start = trace.host_clock.Map(start, &clock),
+                    .end = trace.host_clock.Map(end, &clock),
                     .cpu_ns = static_cast<int64_t>(cpu_ns),
                     .queued_ns = static_cast<int64_t>(queued_ns),
                     .major_faults = static_cast<int64_t>(faults),
@@ -156,7 +156,7 @@ void HostSamples::ReadSamples(const Trace& trace) {
 }
 
 void HostSamples::ReadReads(const Trace& trace) {
-  size_t segment = 0;
+  ClockMap::Line clock = trace.host_clock.LineOf(0);
   for (const std::string_view line :
        MarkedLines(trace, proto::kSampleDomain, proto::kReadFilesMark)) {
     const nlohmann::json row = ParseJson(line);
@@ -165,7 +165,7 @@ void HostSamples::ReadReads(const Trace& trace) {
       continue;
     }
     if (row[0].get<uint64_t>() != main_thread_) continue;
-    FileRead read{.time = trace.host_clock.Map(row[1].get<uint64_t>(), &segment),
+    FileRead read{.time = trace.host_clock.Map(row[1].get<uint64_t>(), &clock),
                   .path = row[2].get<std::string>()};
     proto::RedactText(read.path);
     reads_.push_back(std::move(read));
@@ -176,7 +176,7 @@ void HostSamples::ReadReads(const Trace& trace) {
 void HostSamples::ReadChildReads(const Trace& trace) {
   // A hostile file's numbers may not make a sum overflow.
   constexpr uint64_t kMostNs = 10'000'000'000;
-  size_t segment = 0;
+  ClockMap::Line clock = trace.host_clock.LineOf(0);
   for (const std::string_view line :
        MarkedLines(trace, proto::kSampleDomain, proto::kChildReadsMark)) {
     const nlohmann::json row = ParseJson(line);
@@ -184,7 +184,7 @@ void HostSamples::ReadChildReads(const Trace& trace) {
     const auto is_number = [&row](size_t i) { return row[i].is_number_unsigned(); };
     if (!is_number(0) || !is_number(1) || !is_number(2)) continue;
     ChildRead child{.process = row[0].get<uint32_t>(),
-                    .read = {.time = trace.host_clock.Map(row[1].get<uint64_t>(), &segment),
+                    .read = {.time = trace.host_clock.Map(row[1].get<uint64_t>(), &clock),
                              .path = row[3].get<std::string>()},
                     .ns = static_cast<int64_t>(std::min(row[2].get<uint64_t>(), kMostNs))};
     proto::RedactText(child.read.path);

@@ -49,16 +49,16 @@ void MapSpans(const ClockMap& clock, Zero zero, Column<int64_t>* starts, Column<
   int64_t* const start = starts->data();
   int64_t* const end = ends->data();
   Bounds seen = *bounds;
-  size_t segment = 0;
+  ClockMap::Line line = clock.LineOf(0);
   for (size_t i = 0, rows = starts->size(); i < rows; ++i) {
     const auto begin = static_cast<uint64_t>(start[i]), finish = static_cast<uint64_t>(end[i]);
     if (begin == 0 && zero == Zero::kMeansUntimed) {
       start[i] = end[i] = kUntimed;
       continue;
     }
-    const int64_t mapped = clock.Map(begin, &segment);
+    const int64_t mapped = clock.Map(begin, &line);
     // CUPTI writes an end of 0 when its buffers ran out under a running kernel.
-    const int64_t last = finish < begin ? mapped : clock.Map(finish, &segment);
+    const int64_t last = finish < begin ? mapped : clock.Map(finish, &line);
     start[i] = mapped;
     end[i] = last;
     seen.Cover(mapped, last);

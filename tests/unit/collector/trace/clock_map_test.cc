@@ -79,9 +79,9 @@ TEST(ClockMapTest, AfterABackwardStepTheLaterReadingCounts) {
 TEST(ClockMapTest, AHintFromAnyOtherValueChangesNothing) {
   const ClockMap map({{0, 0}, {1'000'000'000, kSecond}, {3'000'000'000, 2 * kSecond}},
                      Steps::kNever);
-  size_t segment = 0;
+  ClockMap::Line line = map.LineOf(0);
   for (const uint64_t ticks : {5ull, 2'500'000'000ull, 7ull, 1'000'000'000ull, 999'999'999ull}) {
-    EXPECT_EQ(map.Map(ticks, &segment), map.Map(ticks)) << ticks;
+    EXPECT_EQ(map.Map(ticks, &line), map.Map(ticks)) << ticks;
   }
 }
 
