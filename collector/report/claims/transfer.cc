@@ -43,7 +43,7 @@ Lengths LengthsOf(const std::vector<CollectiveRun>& calls) {
   return lengths;
 }
 
-// Of a run of one trace: every call has one member, so that none is matched.
+// A run of one trace: every call has one member, so that none is matched.
 Lengths LengthsOfOne(const Trace& trace) {
   Lengths lengths;
   for (const StreamWork& stream : WorkOfStreams(trace)) {
