@@ -72,11 +72,11 @@ STANDS = {'missing': 'other', 'swallow': 'other', 'uneven': 'end'}
 
 
 def start(folder, jobs, *options, waits_after=f'{T_S}s', report=None, env=None):
-    return subprocess.Popen(
-        [harness.RANKTAP, 'run', '-o', folder / 'run', '--waits-after', waits_after, '--hang-report',
-         report or folder / 'told', *options, '--', harness.TORCH_PYTHON, PROGRAM, *[':'.join(map(str, job)) for job in jobs]],
-        stdout=open(folder / 'out', 'w', encoding='utf-8'), stderr=open(folder / 'err', 'w', encoding='utf-8'),
-        cwd=folder, start_new_session=True, env=env)
+    with open(folder / 'out', 'w', encoding='utf-8') as out, open(folder / 'err', 'w', encoding='utf-8') as err:
+        return subprocess.Popen(
+            [harness.RANKTAP, 'run', '-o', folder / 'run', '--waits-after', waits_after, '--hang-report',
+             report or folder / 'told', *options, '--', harness.TORCH_PYTHON, PROGRAM, *[':'.join(map(str, job)) for job in jobs]],
+            stdout=out, stderr=err, cwd=folder, start_new_session=True, env=env)
 
 
 def text_of(path):

@@ -67,6 +67,24 @@ def launch(jobs):
 if 'CAUSE' not in os.environ:
     launch(sys.argv[1:])
 
+def wait_until_watched():
+    """A pidfd of ours is open in `ranktap run`."""
+    pid = re.compile(rf'^Pid:\t{os.getpid()}$', re.M)
+    folder = pathlib.Path(f'/proc/{os.environ["WATCHER"]}/fdinfo')
+    while True:
+        for info in folder.iterdir():
+            try:
+                if pid.search(info.read_text()):
+                    return
+            except OSError:
+                pass
+
+
+# The last stack is told of a rank that ends by itself. However quick the processor is, the watch has to have read one: it does so
+# right after it found the rank, and the imports take longer than that.
+if os.environ['CAUSE'] in ('kill', 'raise') and os.environ['HOW'] != 'spawn':
+    wait_until_watched()
+
 # The launcher does without: an import takes seconds.
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
@@ -131,19 +149,6 @@ def read_fuse_that_stops():
     os.close(device)  # the last one that is closed ends the wait: a rank with one of its own could not be killed
     with open(f'{folder}/data', 'rb', buffering=0) as file:
         file.read(1)  # fuse
-
-
-def wait_until_watched():
-    """A pidfd of ours is open in `ranktap run`."""
-    pid = re.compile(rf'^Pid:\t{os.getpid()}$', re.M)
-    folder = pathlib.Path(f'/proc/{os.environ["WATCHER"]}/fdinfo')
-    while True:
-        for info in folder.iterdir():
-            try:
-                if pid.search(info.read_text()):
-                    return
-            except OSError:
-                pass
 
 
 def end_as_worker(_):
