@@ -1,6 +1,7 @@
 // How fast traces are loaded and analysed, on one core: our own files, torch.profiler's JSON, and
-// every analysis on ten million events. Leaves DIRECTORY/run64 (64 ranks of a million events) and
-// DIRECTORY/run1 for scripts/bench, which times `ranktap report` on them.
+// every analysis on ten million events. Leaves DIRECTORY/run64 (64 ranks of a million events, whose
+// collectives are matched) and DIRECTORY/run1 for scripts/bench, which times `ranktap report` on
+// them.
 // Usage: analysis_bench DIRECTORY
 //        analysis_bench --kineto FILE, prints the seconds that reading a trace of torch.profiler
 //        takes
@@ -20,6 +21,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collector/export/exporter.h"
@@ -41,7 +43,7 @@ namespace {
 using namespace ranktap::collector;
 
 constexpr uint64_t kEvents = 10'000'000, kRankEvents = 1'000'000;
-constexpr int kRanks = 64;
+constexpr uint32_t kRanks = 64;
 
 // Those that the target of 1.5 s is about.
 constexpr std::string_view kCore[] = {"kernels",   "apis",     "ranges", "copies",
@@ -96,7 +98,7 @@ Trace Load(const std::string& path) {
 
 void MeasureKineto(const std::string& directory) {
   const std::string small = directory + "/small.trace", json = directory + "/small.json";
-  { const TrainingTrace written(small, 0, kRankEvents); }
+  { const TrainingTrace written(small, kRankEvents); }
   uint64_t events = 0;
   {
     Run run;
@@ -258,7 +260,7 @@ int main(int argc, char** argv) {
   }
   if (argc == 3 && std::string_view(argv[1]) == "--own") {
     if (!std::filesystem::exists(argv[2])) {
-      const TrainingTrace written(argv[2], 0, kEvents);
+      const TrainingTrace written(argv[2], kEvents);
     }
     MeasureAnalyses(argv[2]);
     return 0;
@@ -270,16 +272,12 @@ int main(int argc, char** argv) {
   const std::string directory = argv[1];
   MeasureKineto(directory);
   const std::string large = directory + "/large.trace";
-  { const TrainingTrace written(large, 0, kEvents); }
+  { const TrainingTrace written(large, kEvents); }
   MeasureAnalyses(large);
   std::filesystem::remove(large);
-  for (const char* const run : {"/run1", "/run64"}) {
+  for (const auto& [run, ranks] : {std::pair("/run1", 1u), std::pair("/run64", kRanks)}) {
     std::filesystem::create_directory(directory + run);
-    for (int rank = 0; rank < (run[4] == '1' ? 1 : kRanks); ++rank) {
-      char name[32];
-      std::snprintf(name, sizeof name, "/rank-%05d.trace", rank);
-      const TrainingTrace written(directory + run + name, static_cast<uint32_t>(rank), kRankEvents);
-    }
+    TrainingTrace::WriteJob(directory + run, ranks, kRankEvents);
   }
   return 0;
 }

@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::string path = std::string(argv[1]) + "/rank-00000.trace";
-  { const TrainingTrace written(path, 0, kEvents); }
+  { const TrainingTrace written(path, kEvents); }
   ranktap::collector::Run run;
   run.path = argv[1];
   auto trace = ranktap::collector::LoadTrace(path);
