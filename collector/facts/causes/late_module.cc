@@ -1,6 +1,10 @@
 #include "collector/facts/causes/late_module.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "collector/facts/causes/pass_places.h"
+#include "collector/facts/each_trace.h"
 #include "collector/facts/numbers/describe.h"
 #include "collector/facts/rank_windows.h"
 #include "collector/facts/steps.h"
@@ -28,26 +32,45 @@ std::vector<ModuleExcess> OverMedian(const TimesByName& own,
   return found;
 }
 
-std::vector<ModuleExcess> ExcessOf(const Run& run, uint32_t late, TimesOf times_of) {
+// By trace; empty of those without counted steps.
+std::vector<TimesByName> TimesOfAll(const Run& run, TimesOf times_of) {
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  std::vector<TimesByName> all(run.traces.size());
+  ForEachTraceAtOnce(run, [&](uint32_t t) {
+    if (waterfalls[t].counted > 0) all[t] = times_of(run.traces[t], waterfalls[t]);
+  });
+  return all;
+}
+
+std::vector<ModuleExcess> ExcessOf(const Run& run, uint32_t late,
+                                   const std::vector<TimesByName>& all) {
   std::vector<TimesByName> others;
-  for (uint32_t t = 0; t < run.traces.size(); ++t) {
-    if (FirstOfRank(run, t) == FirstOfRank(run, late) || waterfalls[t].counted == 0) continue;
-    TimesByName times = times_of(run.traces[t], waterfalls[t]);
-    if (!times.empty()) others.push_back(std::move(times));
+  for (uint32_t t = 0; t < all.size(); ++t) {
+    if (!all[t].empty() && FirstOfRank(run, t) != FirstOfRank(run, late)) others.push_back(all[t]);
   }
-  if (others.empty() || waterfalls[late].counted == 0) return {};
-  return OverMedian(times_of(run.traces[late], waterfalls[late]), others);
+  return others.empty() ? std::vector<ModuleExcess>() : OverMedian(all[late], others);
+}
+
+std::vector<ModuleExcess> ExcessOf(const Run& run, uint32_t late, TimesOf times_of) {
+  return ExcessOf(run, late, TimesOfAll(run, times_of));
 }
 
 // Kernels that begin in counted steps.
 TimesByName TimesOfKernels(const Trace& trace, const RankWaterfall& waterfall) {
-  TimesByName times;
   const Kernels& kernels = trace.kernels;
+  StepFinder finder(trace, waterfall.steps);
+  // A search by text for each kernel, of each rank and for each sentence, was a fifth of the report
+  // of 64 ranks.
+  std::vector<std::optional<int64_t>> by_name(trace.dictionary.strings() + 1);
   for (size_t i = 0; i < kernels.size(); ++i) {
-    const int64_t step = StepIndexAt(waterfall.steps, kernels.start[i]);
+    const int64_t step = finder.IndexAt(kernels.start[i]);
     if (step < 0 || waterfall.steps.list[static_cast<size_t>(step)].warm_up) continue;
-    times[trace.dictionary.String(kernels.name[i])] += kernels.end[i] - kernels.start[i];
+    auto& ns = by_name[std::min<size_t>(kernels.name[i], by_name.size() - 1)];
+    ns = ns.value_or(0) + kernels.end[i] - kernels.start[i];
+  }
+  TimesByName times;
+  for (uint32_t name = 0; name < by_name.size(); ++name) {
+    if (by_name[name]) times[trace.dictionary.String(name)] += *by_name[name];
   }
   for (auto& [name, ns] : times) ns /= static_cast<int64_t>(waterfall.counted);
   return times;
@@ -56,7 +79,12 @@ TimesByName TimesOfKernels(const Trace& trace, const RankWaterfall& waterfall) {
 }  // namespace
 
 std::vector<ModuleExcess> ExcessOfKernels(const Run& run, uint32_t trace) {
-  return ExcessOf(run, trace, &TimesOfKernels);
+  struct Times {
+    std::vector<TimesByName> by_trace;
+  };
+  const Times& all =
+      run.memo.Get<Times>([&run] { return Times{TimesOfAll(run, &TimesOfKernels)}; });
+  return ExcessOf(run, trace, all.by_trace);
 }
 
 std::vector<ModuleExcess> ExcessOfModules(const Run& run, uint32_t trace) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "collector/facts/causes/late_module.h"
 #include "collector/facts/pace.h"
@@ -43,15 +44,20 @@ size_t LastByClock(const SharedClock& clock, const CollectiveRun& call) {
 
 // Each by its first trace: who meets the rank in collectives at all.
 std::set<uint32_t> RanksThatWaitFor(const Run& run, uint32_t late) {
-  std::set<uint32_t> ranks;
+  std::vector<uint32_t> first;  // by trace: a search for each member took longer than all else
+  for (uint32_t t = 0; t < run.traces.size(); ++t) first.push_back(FirstOfRank(run, t));
+  std::vector<bool> meets(first.size());
   for (const CollectiveRun& call : MatchDeviceOrHostCollectives(run)) {
     const auto is_late = [&](const CollectiveMember& member) {
-      return AreOfOneRank(run, member.trace, late);
+      return first[member.trace] == first[late];
     };
     if (std::ranges::none_of(call.members, is_late)) continue;
-    for (const CollectiveMember& member : call.members) {
-      if (!is_late(member)) ranks.insert(FirstOfRank(run, member.trace));
-    }
+    for (const CollectiveMember& member : call.members) meets[first[member.trace]] = true;
+  }
+  meets[first[late]] = false;
+  std::set<uint32_t> ranks;
+  for (uint32_t t = 0; t < meets.size(); ++t) {
+    if (meets[t]) ranks.insert(t);
   }
   return ranks;
 }
