@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <deque>
-#include <map>
 
 #include "collector/facts/numbers/describe.h"
+#include "collector/trace/at_once.h"
 
 namespace ranktap::collector {
 namespace {
@@ -27,21 +27,65 @@ bool IsFull(const std::string& type) {
   return false;
 }
 
-// By pair: the first member of each collective with each other one, which connects as many ranks
-// as all pairs would.
-std::map<std::pair<uint32_t, uint32_t>, Meetings> FindMeetings(
-    const std::vector<CollectiveRun>& collectives) {
-  std::map<std::pair<uint32_t, uint32_t>, Meetings> meetings;
-  for (const CollectiveRun& collective : collectives) {
-    if (!IsFull(collective.type())) continue;
-    const CollectiveMember& a = collective.members[0];
-    for (size_t i = 1; i < collective.members.size(); ++i) {
-      const CollectiveMember& b = collective.members[i];
-      meetings[{a.trace, b.trace}].push_back({{a.start, b.start}, {a.end, b.end}});
+// The first member of each collective with each other one: that connects as many ranks as all pairs
+// would. A pair's meetings are listed as it is compared: those of all pairs of 64 ranks took 96 MB.
+class AllMeetings {
+ public:
+  AllMeetings(size_t traces, const std::vector<CollectiveRun>& collectives)
+      : neighbours_(traces), by_first_(traces) {
+    std::vector<std::vector<bool>> met(traces);
+    for (const CollectiveRun& collective : collectives) {
+      if (!IsFull(collective.type()) || collective.members.size() < 2) continue;
+      const uint32_t first = collective.members[0].trace;
+      by_first_[first].push_back(&collective);
+      met[first].resize(traces);
+      for (size_t i = 1; i < collective.members.size(); ++i) {
+        met[first][collective.members[i].trace] = true;
+      }
+    }
+    for (uint32_t a = 0; a < traces; ++a) {
+      for (uint32_t b = 0; b < met[a].size(); ++b) {
+        if (!met[a][b]) continue;
+        neighbours_[a].push_back(b);
+        neighbours_[b].push_back(a);
+      }
     }
   }
-  return meetings;
-}
+  const std::vector<uint32_t>& NeighboursOf(uint32_t trace) const { return neighbours_[trace]; }
+  // As `from` saw them first; of collectives that `to` is the first member of where `from` is of
+  // none.
+  Meetings Of(uint32_t from, uint32_t to) const {
+    Meetings meetings = OfFirst(from, to);
+    return meetings.empty() ? Swapped(OfFirst(to, from)) : meetings;
+  }
+
+ private:
+  Meetings OfFirst(uint32_t first, uint32_t other) const {
+    Meetings meetings;
+    size_t at = 0;  // mostly the same place in each
+    for (const CollectiveRun* const collective : by_first_[first]) {
+      const std::vector<CollectiveMember>& members = collective->members;
+      if (at >= members.size() || members[at].trace != other) {
+        const auto found = std::ranges::find(members, other, &CollectiveMember::trace);
+        if (found == members.end()) continue;
+        at = static_cast<size_t>(found - members.begin());
+      }
+      meetings.push_back(
+          {{members[0].start, members[at].start}, {members[0].end, members[at].end}});
+    }
+    return meetings;
+  }
+  static Meetings Swapped(Meetings meetings) {
+    for (Meeting& m : meetings) {
+      std::swap(m.start[0], m.start[1]);
+      std::swap(m.end[0], m.end[1]);
+    }
+    return meetings;
+  }
+
+  std::vector<std::vector<uint32_t>> neighbours_;            // by trace
+  std::vector<std::vector<const CollectiveRun*>> by_first_;  // by the trace of their first member
+};
 
 // Median differences of ends in windows of equally many meetings, by time.
 double Drift(const Meetings& meetings) {
@@ -110,14 +154,6 @@ ClockDifference Chain(const ClockDifference& ab, const ClockDifference& bc) {
   return ac;
 }
 
-Meetings Swapped(Meetings meetings) {
-  for (Meeting& m : meetings) {
-    std::swap(m.start[0], m.start[1]);
-    std::swap(m.end[0], m.end[1]);
-  }
-  return meetings;
-}
-
 }  // namespace
 
 std::vector<ClockDifference> AlignClocks(const Run& run,
@@ -125,27 +161,26 @@ std::vector<ClockDifference> AlignClocks(const Run& run,
   std::vector<ClockDifference> all(run.traces.size());
   for (uint32_t t = 0; t < all.size(); ++t) all[t].trace = t;
   if (all.empty()) return all;
-  const auto meetings = FindMeetings(collectives);
-  std::vector<std::vector<uint32_t>> neighbours(all.size());
-  for (const auto& [pair, met] : meetings) {
-    neighbours[pair.first].push_back(pair.second);
-    neighbours[pair.second].push_back(pair.first);
-  }
+  const AllMeetings meetings(all.size(), collectives);
   all[0].known = true;
   all[0].at = run.traces[0].first_ns;
   std::deque<uint32_t> reached = {0};
   for (; !reached.empty(); reached.pop_front()) {
     const uint32_t from = reached.front();
-    for (const uint32_t to : neighbours[from]) {
+    std::vector<uint32_t> next;
+    for (const uint32_t to : meetings.NeighboursOf(from)) {
       if (all[to].known) continue;
-      const auto direct = meetings.find({from, to});
-      const ClockDifference step =
-          Compare(direct != meetings.end() ? direct->second : Swapped(meetings.at({to, from})));
+      all[to].known = true;
+      next.push_back(to);
+    }
+    ForEachAtOnce(next.size(), [&](size_t i) {
+      const uint32_t to = next[i];
+      const ClockDifference step = Compare(meetings.Of(from, to));
       all[to] = from == 0 ? step : Chain(all[from], step);
       all[to].trace = to;
       all[to].reference = 0;
-      reached.push_back(to);
-    }
+    });
+    reached.insert(reached.end(), next.begin(), next.end());
   }
   return all;
 }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -16,6 +15,7 @@
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/each_trace.h"
 #include "collector/facts/gloo_calls.h"
+#include "collector/facts/numbers/merge_runs.h"
 #include "collector/facts/operators/op_tensors.h"
 #include "collector/facts/rank_windows.h"
 #include "collector/trace/framework_ranges.h"
@@ -29,6 +29,7 @@ struct Identity {
   std::string key;   // equal: the same group on all ranks that say so
   bool has_group = true;
   uint32_t device = 0, stream = 0;  // where it has none
+  size_t sharers = 1;               // traces whose calls it may meet, to reserve room for
 };
 // A collective as one rank ran it.
 struct Call {
@@ -73,6 +74,7 @@ Identity Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Coll
   }
   const bool is_pair = name.type == "send" || name.type == "recv" || name.type == "sendrecv";
   if (is_pair) key += fmt::format("|{}", t);
+  if (!is_pair) identity.sharers = std::min<size_t>(as.group_size, run.traces.size());
   // Calls without a number are counted within a window.
   if (described == nullptr || described->sequence == 0) {
     if (const uint32_t window = WindowOf(run, t); window > 0) {
@@ -134,30 +136,24 @@ class Matcher {
       if (!into->members.empty() && into->members.back().trace == call.member.trace) {
         into = &Find(Number(identity.key + "|again"), ordinal);
       }
-      if (into->members.empty()) *into = identity.as;
+      if (into->members.empty()) {
+        *into = identity.as;
+        into->members.reserve(identity.sharers);
+      }
       into->members.push_back(call.member);
     }
   }
   // Oldest first.
   std::vector<CollectiveRun> Take() {
-    const auto start = [this](uint32_t i) { return list_[i].members[0].start; };
-    std::vector<uint32_t> order(list_.size());
-    std::iota(order.begin(), order.end(), 0u);
-    const auto before = [&](uint32_t a, uint32_t b) { return start(a) < start(b); };
-    if (std::is_sorted(order.begin(), order.end(), before)) return std::move(list_);
-    // Rows first: a collective is ten words. Then each where it belongs, without a second list.
-    std::stable_sort(order.begin(), order.end(), before);
-    for (uint32_t i = 0; i < order.size(); ++i) {
-      if (order[i] == i) continue;
-      CollectiveRun first = std::move(list_[i]);
-      uint32_t to = i;
-      for (; order[to] != i; to = std::exchange(order[to], to)) {
-        list_[to] = std::move(list_[order[to]]);
-      }
-      list_[to] = std::move(first);
-      order[to] = to;
-    }
-    return std::move(list_);
+    std::vector<std::pair<int64_t, uint32_t>> order;  // start, row
+    order.reserve(list_.size());
+    for (const CollectiveRun& run : list_) order.emplace_back(run.members[0].start, order.size());
+    if (std::ranges::is_sorted(order)) return std::move(list_);
+    MergeRuns(&order);  // calls that no other rank shares are in order of each rank
+    std::vector<CollectiveRun> sorted;
+    sorted.reserve(list_.size());
+    for (const auto& [start, row] : order) sorted.push_back(std::move(list_[row]));
+    return sorted;
   }
 
  private:
@@ -303,18 +299,23 @@ void MatchByOrder(const Run& run, std::vector<Calls>* calls) {
   };
   std::map<std::string, Of> by_key;
   for (size_t t = 0; t < calls->size(); ++t) {
-    for (const Call& call : (*calls)[t].list) {
-      const Identity& identity = (*calls)[t].identities[call.identity];
-      if (identity.has_group) continue;
-      Of& of = by_key[identity.key];
-      ++of.counts[t];
-      of.streams.emplace(t, identity.device, identity.stream);
+    const std::vector<Identity>& identities = (*calls)[t].identities;
+    std::vector<size_t> counts(identities.size());
+    for (const Call& call : (*calls)[t].list) ++counts[call.identity];
+    for (size_t i = 0; i < identities.size(); ++i) {
+      if (identities[i].has_group) continue;
+      Of& of = by_key[identities[i].key];
+      of.counts[t] += counts[i];
+      of.streams.emplace(t, identities[i].device, identities[i].stream);
     }
   }
   for (size_t t = 0; t < calls->size(); ++t) {
     for (Identity& identity : (*calls)[t].identities) {
       if (identity.has_group) continue;
-      if (!is_whole || !by_key.at(identity.key).IsOneCallOfAll()) {
+      const Of& of = by_key.at(identity.key);
+      if (is_whole && of.IsOneCallOfAll()) {
+        identity.sharers = of.counts.size();
+      } else {
         identity.key += fmt::format("|{}|{}|{}", t, identity.device, identity.stream);
       }
     }
@@ -377,7 +378,7 @@ const std::vector<CollectiveOfWork>& CollectivesByWork(const Run& run) {
       }
       ++index;
     }
-    for (CollectiveOfWork& of : by_trace) of.Sort();
+    ForEachTraceAtOnce(run, [&](uint32_t t) { by_trace[t].Sort(); });
     return by_trace;
   });
 }

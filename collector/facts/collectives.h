@@ -59,7 +59,7 @@ class CollectiveOfWork {
 
   void Add(uint32_t work, uint32_t collective) { calls_.emplace_back(work, collective); }
   void Sort() {
-    std::ranges::sort(calls_);
+    if (!std::ranges::is_sorted(calls_)) std::ranges::sort(calls_);
     calls_.shrink_to_fit();
   }
 

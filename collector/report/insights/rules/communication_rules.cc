@@ -218,15 +218,14 @@ constexpr std::string_view kNoCommunication = "no communication ran on a device"
 std::map<uint32_t, int64_t> SmallCollectives(const RankFacts& rank, bool* sizes_known) {
   std::map<uint32_t, int64_t> small;
   if (rank.trace().collectives.empty()) return small;
-  for (const CollectiveRun& collective : MatchCollectives(rank.run())) {
-    if (collective.bytes == 0) continue;
-    for (const CollectiveMember& member : collective.members) {
-      if (member.trace != rank.index()) continue;
-      *sizes_known = true;
-      if (collective.bytes < kSmallBytes && rank.IsCounted(member.start)) {
-        small[rank.spans()[member.work].row] = collective.bytes;
-      }
-    }
+  const std::vector<CollectiveRun>& all = MatchCollectives(rank.run());
+  const CollectiveOfWork& by_work = CollectivesByWork(rank.run())[rank.index()];
+  for (uint32_t work = 0; work < rank.spans().size(); ++work) {
+    const DeviceSpan& span = rank.spans()[work];
+    const uint32_t at = span.kind == WorkKind::kCommunication ? by_work[work] : kNone;
+    if (at == kNone || all[at].bytes == 0) continue;
+    *sizes_known = true;
+    if (all[at].bytes < kSmallBytes && rank.IsCounted(span.start)) small[span.row] = all[at].bytes;
   }
   return small;
 }
