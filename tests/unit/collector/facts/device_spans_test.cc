@@ -1,0 +1,90 @@
+// Pieces of device work come back as they were appended, however little is kept of them.
+#include "collector/facts/device_spans.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace ranktap::collector {
+namespace {
+
+constexpr uint32_t kRows = 200;
+
+Trace TraceOfKernels() {
+  Trace trace;
+  trace.lanes = {{0, 1, 7}, {0, 1, 20}};
+  for (uint32_t row = 0; row < kRows; ++row) {
+    trace.kernels.start.push_back(10 * row);
+    trace.kernels.end.push_back(10 * row + 5);
+    trace.kernels.lane.push_back(row % 2);
+    trace.kernels.name.push_back(row % 3);
+    trace.kernels.launch.push_back(2 * row);
+  }
+  return trace;
+}
+
+DeviceSpan CopyOf(uint32_t row) {
+  return {.start = row,
+          .end = row + 1,
+          .row = row,
+          .table = DeviceSpan::Table::kCopy,
+          .kind = WorkKind::kMemory};
+}
+
+void ExpectSame(const DeviceSpans& spans, const std::vector<DeviceSpan>& expected) {
+  ASSERT_EQ(spans.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const DeviceSpan span = spans[i];
+    ASSERT_EQ(span.row, expected[i].row) << i;
+    ASSERT_EQ(span.table, expected[i].table) << i;
+    ASSERT_EQ(span.kind, expected[i].kind) << i;
+    if (span.table != DeviceSpan::Table::kKernel) continue;
+    ASSERT_EQ(span.start, 10 * span.row) << i;
+    ASSERT_EQ(span.stream, span.row % 2 == 0 ? 7u : 20u) << i;
+    ASSERT_EQ(span.launch, 2 * span.row) << i;
+  }
+}
+
+class Appended {
+ public:
+  explicit Appended(const Trace& trace) : spans_(trace) {}
+  void Add(const DeviceSpan& span) {
+    spans_.Append(span);
+    all_.push_back(span);
+  }
+  void AddKernel(uint32_t row) {
+    Add({.row = row, .kind = row % 5 == 0 ? WorkKind::kCommunication : WorkKind::kCompute});
+  }
+  void Check() const { ExpectSame(spans_, all_); }
+
+ private:
+  DeviceSpans spans_;
+  std::vector<DeviceSpan> all_;
+};
+
+TEST(DeviceSpans, KernelsInOrderAmongOtherWork) {
+  const Trace trace = TraceOfKernels();
+  Appended spans(trace);
+  for (uint32_t row = 3; row < kRows; ++row) {
+    spans.AddKernel(row);
+    if (row % 7 == 0) spans.Add(CopyOf(row));
+    if (row == 100) {
+      for (uint32_t copy = 0; copy < 90; ++copy) spans.Add(CopyOf(copy));
+    }
+  }
+  spans.Check();
+}
+
+TEST(DeviceSpans, KernelsWhoseRowsDoNotCountUp) {
+  const Trace trace = TraceOfKernels();
+  Appended spans(trace);
+  for (uint32_t i = 0; i < kRows; ++i) {
+    if (i % 9 == 0) spans.Add(CopyOf(i));
+    spans.AddKernel(i < 70 ? i : i < 80 ? 149 - i : i < 90 ? 10 : kRows - 1 - i / 2);
+  }
+  spans.Check();
+}
+
+}  // namespace
+}  // namespace ranktap::collector
