@@ -14,6 +14,7 @@
 #include "collector/report/device/hta_kernels.h"
 #include "collector/report/duration_columns.h"
 #include "collector/report/human_units.h"
+#include "collector/trace/at_once.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -60,7 +61,7 @@ std::vector<Group> CountKernels(const Trace& trace, bool by_shape) {
   Groups groups(trace, by_shape);
   const Kernels& kernels = trace.kernels;
   for (size_t i = 0; i < kernels.size(); ++i) {
-    KernelSum& group = groups.Of(kernels.name[i], kernels.shape[i]);
+    KernelSum& group = groups.Of(kernels.name[i], by_shape ? kernels.shape[i] : 0);
     if (kernels.start[i] == kUntimed) {
       ++group.untimed;
     } else {
@@ -78,6 +79,22 @@ std::string NameIn(std::string_view recorded, KernelNames form) {
 
 std::string Sizes(const uint32_t (&sizes)[3]) {
   return fmt::format("{}x{}x{}", sizes[0], sizes[1], sizes[2]);
+}
+
+using KernelKey = std::tuple<std::string, std::string, std::string>;  // name, grid, block
+using KernelSums = std::map<KernelKey, KernelSum>;
+
+KernelSums SumKernels(const Trace& trace, const ReportOptions& options) {
+  KernelSums sums;
+  for (Group& group : CountKernels(trace, options.by_grid)) {
+    const proto::LaunchShape* const shape = trace.dictionary.Shape(group.shape);
+    KernelSum& sum = sums[{NameIn(trace.dictionary.String(group.name), options.kernel_names),
+                           shape == nullptr ? "" : Sizes(shape->grid),
+                           shape == nullptr ? "" : Sizes(shape->block)}];
+    sum.time.Add(std::move(group.of.time));
+    sum.untimed += group.of.untimed;
+  }
+  return sums;
 }
 
 std::string WhyNoKernels(const Run& run) {
@@ -150,18 +167,9 @@ std::vector<std::string> NotesOn(const Run& run, const ReportOptions& options) {
 
 std::vector<KernelRow> SummarizeKernels(const std::vector<Trace>& traces,
                                         const ReportOptions& options) {
-  using Key = std::tuple<std::string, std::string, std::string>;  // name, grid, block
-  std::map<Key, KernelRow> rows;
-  for (const Trace& trace : traces) {
-    std::map<Key, KernelSum> of_trace;
-    for (Group& group : CountKernels(trace, options.by_grid)) {
-      const proto::LaunchShape* const shape = trace.dictionary.Shape(group.shape);
-      KernelSum& sum = of_trace[{NameIn(trace.dictionary.String(group.name), options.kernel_names),
-                                 shape == nullptr ? "" : Sizes(shape->grid),
-                                 shape == nullptr ? "" : Sizes(shape->block)}];
-      sum.time.Add(std::move(group.of.time));
-      sum.untimed += group.of.untimed;
-    }
+  std::map<KernelKey, KernelRow> rows;
+  const auto sum_up = [&](size_t t) { return SumKernels(traces[t], options); };
+  const auto add = [&rows](size_t, KernelSums of_trace) {
     for (auto& [key, sum] : of_trace) {
       KernelRow& row = rows[key];
       std::tie(row.name, row.grid, row.block) = key;
@@ -169,7 +177,9 @@ std::vector<KernelRow> SummarizeKernels(const std::vector<Trace>& traces,
       row.untimed += sum.untimed;
       ++row.ranks;
     }
-  }
+    return true;
+  };
+  MakeAtOnce(traces.size(), sum_up, add);
   std::vector<KernelRow> sorted;
   for (auto& [key, row] : rows) sorted.push_back(std::move(row));
   std::sort(sorted.begin(), sorted.end(), [](const KernelRow& a, const KernelRow& b) {
