@@ -94,8 +94,9 @@ int Open(const Request& request, const std::vector<std::string>& paths, Run* run
   }
   for (const std::string& problem : opened->problems) Complain(Printable(problem));
   *run = std::move(*opened);
-  DropUnread(run);
-  return SelectOfRun(request.selection, run, notes) ? kSuccess : kWrongUsage;
+  if (!SelectOfRun(request.selection, run, notes)) return kWrongUsage;
+  DropUnread(request.options, run);
+  return kSuccess;
 }
 
 int Finish() {

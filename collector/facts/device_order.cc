@@ -82,6 +82,13 @@ void DeviceOrder::AddReturns(int64_t clock_ns) {
   std::ranges::sort(returns_, {}, [](const DeviceReturn& back) {
     return std::tuple(back.returned, back.called, back.is_event_call, back.row);
   });
+  const std::vector<CallOfRecord>& named = CallsOfSyncRecords(trace_);
+  const auto record_of = [&](const DeviceReturn& back) {
+    if (back.is_event_call) return stream_of.find(trace_.event_calls.correlation[back.row]);
+    const auto at = std::ranges::lower_bound(named, back.row, {}, &CallOfRecord::row);
+    const bool is_named = at != named.end() && at->row == back.row;
+    return is_named ? stream_of.find(at->correlation) : stream_of.end();
+  };
   StreamNumbers streams;
   std::vector<uint32_t> ended;  // what ended last on each, so far
   std::vector<uint32_t> sorted;
@@ -94,8 +101,7 @@ void DeviceOrder::AddReturns(int64_t clock_ns) {
       ended[stream] = *next;
     }
     if (sorted.size() != ended.size()) sorted = streams.Sorted();
-    const ApiCalls& calls = back.is_event_call ? trace_.event_calls : trace_.api_calls;
-    const auto of = stream_of.find(calls.correlation[back.row]);
+    const auto of = record_of(back);
     back.first = static_cast<uint32_t>(awaited_.size());
     for (const uint32_t stream : sorted) {
       if (of != stream_of.end() && of->second != streams[stream].second) continue;

@@ -11,6 +11,7 @@
 
 #include "collector/facts/communication_kernels.h"
 #include "collector/facts/numbers/interval_set.h"
+#include "collector/facts/sync_calls.h"
 #include "collector/trace/sort_rows.h"
 #include "collector/trace/symbol_name.h"
 
@@ -285,8 +286,8 @@ DeviceSpans MakeHtaTimeline(const Trace& trace) {
     AddHtaOperators(trace, &spans);
   } else {
     std::set<uint32_t> launched_in_time;  // correlations, for synchronisations
-    for (size_t i = 0; i < trace.api_calls.size() && trace.api_calls.start[i] < cutoff; ++i) {
-      if (trace.syncs.size() > 0) launched_in_time.insert(trace.api_calls.correlation[i]);
+    for (const auto& [row, correlation] : CallsOfSyncRecords(trace)) {
+      if (trace.api_calls.start[row] < cutoff) launched_in_time.insert(correlation);
     }
     std::erase_if(spans, [&](const DeviceSpan& span) {
       if (span.table == Table::kSync) {

@@ -82,13 +82,13 @@ const std::vector<RangeInstance>& RangeInstances(const Trace& trace) {
   struct Found {
     std::vector<RangeInstance> list;
   };
-  return trace.memo
-      .Get<Found>([&] {
-        Found found{Collect(trace)};
-        Nest(&found.list, trace.writers.size());
-        return found;
-      })
-      .list;
+  return trace.memo.Get<Found>([&] { return Found{FindRangeInstances(trace)}; }).list;
+}
+
+std::vector<RangeInstance> FindRangeInstances(const Trace& trace) {
+  std::vector<RangeInstance> found = Collect(trace);
+  Nest(&found, trace.writers.size());
+  return found;
 }
 
 std::string_view DomainName(const Trace& trace, uint32_t domain) {

@@ -29,6 +29,8 @@ struct RangeInstance {
 // NVTX ranges and the framework's annotations, by start, of equal starts the longer first. Without
 // the step that is open when the program ends. Worked out once and kept in the trace's memo.
 const std::vector<RangeInstance>& RangeInstances(const Trace& trace);
+// The same, not kept: of 64 ranks of a million events they are 132 MiB.
+std::vector<RangeInstance> FindRangeInstances(const Trace& trace);
 
 // "": the default domain.
 std::string_view DomainName(const Trace& trace, uint32_t domain);

@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "collector/facts/sync_calls.h"
+
 namespace ranktap::collector {
 namespace {
 
@@ -50,9 +52,9 @@ void AddRecords(const Trace& trace, Waits* waits) {
     if (syncs.type[i] == kStreamWaitEvent) called.emplace(syncs.correlation[i], syncs.start[i]);
   }
   if (called.empty()) return;
-  for (size_t i = 0; i < trace.api_calls.size(); ++i) {
-    const auto found = called.find(trace.api_calls.correlation[i]);
-    if (found != called.end()) found->second = trace.api_calls.start[i];
+  for (const auto& [row, correlation] : CallsOfSyncRecords(trace)) {
+    const auto found = called.find(correlation);
+    if (found != called.end()) found->second = trace.api_calls.start[row];
   }
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> records;  // by event and correlation: stream
   for (const proto::CudaEventEvent& event : trace.cuda_events) {

@@ -71,6 +71,33 @@ inline SyncCalls FindSyncCalls(const Trace& trace) {
   return found;
 }
 
+// An API call that a record of synchronisation is of.
+struct CallOfRecord {
+  uint32_t row = 0, correlation = 0;
+};
+
+inline std::vector<CallOfRecord> FindCallsOfSyncRecords(const Trace& trace) {
+  const Column<uint32_t>& named = trace.syncs.correlation;
+  std::vector<uint32_t> ids(named.begin(), named.end());
+  std::ranges::sort(ids);
+  std::vector<CallOfRecord> calls;
+  // Ids mostly count up: a search for each call took longer than all else here.
+  size_t at = 0;
+  for (uint32_t row = 0; row < trace.api_calls.size() && !ids.empty(); ++row) {
+    const uint32_t id = trace.api_calls.correlation[row];
+    const bool is_at = (at == ids.size() || ids[at] >= id) && (at == 0 || ids[at - 1] < id);
+    if (!is_at) at = static_cast<size_t>(std::ranges::lower_bound(ids, id) - ids.begin());
+    if (at < ids.size() && ids[at] == id) calls.push_back({row, id});
+  }
+  return calls;
+}
+
+// By row. Worked out once and kept in the trace's memo.
+inline const std::vector<CallOfRecord>& CallsOfSyncRecords(const Trace& trace) {
+  return trace.memo.Get<std::vector<CallOfRecord>>(
+      [&trace] { return FindCallsOfSyncRecords(trace); });
+}
+
 // visit(table, row) for each of them. They are worked out once and kept in the trace's memo.
 template <typename Visit>
 void ForEachSyncCall(const Trace& trace, Visit&& visit) {

@@ -28,7 +28,7 @@ bool StaysOnDevice(uint8_t copy_kind) { return copy_kind >= 5 && copy_kind <= 8;
 class RangeAround {
  public:
   explicit RangeAround(const Trace& trace)
-      : trace_(trace), ranges_(RangeInstances(trace)), by_writer_(trace.writers.size()) {
+      : trace_(trace), ranges_(FindRangeInstances(trace)), by_writer_(trace.writers.size()) {
     for (uint32_t i = 0; i < ranges_.size(); ++i) {
       if (ranges_[i].nests && ranges_[i].writer < by_writer_.size()) {
         by_writer_[ranges_[i].writer].rows.push_back(i);
@@ -63,7 +63,7 @@ class RangeAround {
     size_t after = 0;  // of the time asked for last: the first of `rows` that starts later
   };
   const Trace& trace_;
-  const std::vector<RangeInstance>& ranges_;
+  const std::vector<RangeInstance> ranges_;
   std::vector<OfWriter> by_writer_;
 };
 

@@ -4,19 +4,24 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "collector/facts/device_order.h"
+#include "collector/trace/load/trace_loader.h"
 #include "tests/unit/collector/temporary_directory.h"
 #include "tests/unit/collector/trace_file.h"
 
 namespace ranktap::collector {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr int kEvents = 1000, kRanks = 4;
 // More than the files say that they hold.
-constexpr uint64_t kTakes = (42 * kRanks + 63) * kEvents;
+constexpr uint64_t kTakes = (31 * kRanks + 74) * kEvents;
 
 class LargeRunTest : public testing::Test {
  protected:
@@ -55,7 +60,7 @@ TEST_F(LargeRunTest, ARunThatTakesMuchIsLoadedAndSaysWhatWouldTakeLess) {
 }
 
 TEST_F(LargeRunTest, ARunThatDoesNotFitSaysWhichRanksWould) {
-  const RunRoom room = Room(90'000);
+  const RunRoom room = Room(85'000);
   EXPECT_FALSE(room.fits);
   EXPECT_THAT(room.sentence, HasSubstr("; it fits with --ranks 0 or with some of its steps"));
 }
@@ -81,6 +86,56 @@ TEST_F(LargeRunTest, OnlyNamedRanksOfALargeRunAreLoaded) {
   EXPECT_FALSE(room.wants(FileOf(0)));
   EXPECT_TRUE(room.wants(FileOf(1)));
   EXPECT_TRUE(room.wants(run_ / "process-12.trace"));
+}
+
+// Stream 8 ends in the middle of a wait for stream 7.
+TEST(DropUnread, ACallIsKnownForTheStreamThatItsRecordNames) {
+  const TemporaryDirectory folder;
+  TraceFileBuilder file(folder / "rank-00000.trace");
+  v1::Dictionary names;
+  for (uint32_t id = 1; id <= 2; ++id) {
+    v1::ApiFunction& api = *names.add_api_functions();
+    api.set_id(id);
+    api.set_name(id == 1 ? "cudaLaunchKernel" : "cudaStreamSynchronize");
+  }
+  file.Add({.type = proto::FrameType::kDictionary}, names.SerializeAsString());
+  const auto call = [](uint64_t start, uint64_t end, uint32_t correlation, uint32_t api) {
+    proto::ApiCallEvent event{};
+    event.start_ticks = start, event.end_ticks = end;
+    event.correlation = correlation, event.api = api;
+    return event;
+  };
+  file.AddEvents(
+      1, std::vector{call(1010, 1015, 1, 1), call(1016, 1021, 2, 1), call(1030, 1230, 3, 2)});
+  const auto kernel = [](uint64_t start, uint64_t end, uint32_t correlation, uint32_t stream) {
+    return proto::KernelEvent{.start_ns = start,
+                              .end_ns = end,
+                              .correlation = correlation,
+                              .context = 1,
+                              .stream = stream,
+                              .name = 1};
+  };
+  file.AddEvents(2, std::vector{kernel(1020, 1120, 1, 7), kernel(1025, 1225, 2, 8)});
+  proto::SyncEvent record{};
+  record.start_ns = 1030, record.end_ns = 1230;
+  record.correlation = 3;
+  record.context = 1, record.stream = 7, record.type = 3;
+  file.AddEvents(2, std::vector{record});
+  file.EndBlock();
+  file.Close();
+  collector::Run run;
+  Result<Trace> trace = LoadTrace(folder / "rank-00000.trace");
+  ASSERT_TRUE(trace) << trace.message();
+  run.traces.push_back(std::move(*trace));
+
+  DropUnread({}, &run);
+
+  EXPECT_TRUE(run.traces[0].api_calls.correlation.empty());
+  EXPECT_TRUE(run.traces[0].kernels.correlation.empty());
+  EXPECT_TRUE(run.traces[0].kernels.shape.empty());
+  const DeviceOrder order(run.traces[0]);
+  ASSERT_EQ(order.returns().size(), 1u);
+  EXPECT_THAT(order.AwaitedBy(order.returns()[0]), ElementsAre(0u));
 }
 
 TEST_F(LargeRunTest, LessIsFreeInAControlGroup) {
