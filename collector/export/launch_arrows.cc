@@ -32,9 +32,9 @@ LaunchArrows::LaunchArrows(const Trace& trace, const ExportOptions& kept, uint64
   }
 }
 
-std::span<const uint64_t> LaunchArrows::From(uint32_t call) {
+std::span<const uint64_t> LaunchArrows::AllFrom(uint32_t last) {
   from_.clear();
-  for (uint32_t arrow = last_of_call_[call]; arrow != kNone;
+  for (uint32_t arrow = last; arrow != kNone;
        arrow = arrow < previous_.size() ? previous_[arrow] : kNone) {
     from_.push_back(first_ + arrow);
   }

@@ -25,9 +25,17 @@ class LaunchArrows {
     return arrows_[table][row] == kNone ? 0 : first_ + arrows_[table][row];
   }
   // The arrows that leave the call; valid until the next call of From.
-  std::span<const uint64_t> From(uint32_t call);
+  std::span<const uint64_t> From(uint32_t call) {
+    const uint32_t last = last_of_call_[call];
+    if (last == kNone) return {};
+    if (last < previous_.size()) return AllFrom(last);
+    one_ = first_ + last;
+    return {&one_, 1};
+  }
 
  private:
+  std::span<const uint64_t> AllFrom(uint32_t last);
+
   uint64_t first_;
   std::array<std::vector<uint32_t>, kTables> arrows_;
   std::vector<uint32_t> last_of_call_;  // kNone: none
@@ -35,6 +43,7 @@ class LaunchArrows {
   // of work, and 4 bytes an arrow would be written for nothing.
   std::vector<uint32_t> previous_;
   std::vector<uint64_t> from_;
+  uint64_t one_ = 0;
 };
 
 }  // namespace ranktap::collector

@@ -1,8 +1,10 @@
 // Walks several tables, each sorted by start, as one.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -39,12 +41,21 @@ void MergeTables(const std::vector<MergedTable>& tables, Visit visit) {
         first = &head;
       }
     }
-    visit(first->table, first->next);
-    if (++first->next == first->rows) {
+    int64_t others = std::numeric_limits<int64_t>::max();  // until there no other table has a row
+    for (const Head& head : heads) {
+      if (&head != first) others = std::min(others, head.start);
+    }
+    const size_t table = first->table, rows = first->rows;
+    const int64_t* const starts = first->starts;
+    size_t next = first->next;
+    do visit(table, next);
+    while (++next < rows && starts[next] < others);
+    if (next == rows) {
       heads.erase(heads.begin() + (first - heads.data()));
     } else {
-      first->start = first->starts[first->next];
-      first->end = first->ends[first->next];
+      first->next = next;
+      first->start = starts[next];
+      first->end = first->ends[next];
     }
   }
 }

@@ -29,12 +29,9 @@ class Curve {
     if (-kMost < first && first <= last && last < kMost) length_ = last - first + 1;
   }
 
-  void Add(const Point& point) {
-    if (is_long_) return AddToBucket(point);
-    points_.push_back(point);
-    if (points_.size() <= kMostPoints || length_ == 0) return;
-    is_long_ = true;
-    for (const Point& earlier : std::exchange(points_, {})) AddToBucket(earlier);
+  [[gnu::always_inline]] void Add(int64_t time, int64_t value) {
+    if (time >= bucket_end_) return Begin(time, value);
+    points_.back().value = std::max(points_.back().value, static_cast<double>(value));
   }
   std::vector<Point> Take() { return std::move(points_); }
 
@@ -43,17 +40,21 @@ class Curve {
     return static_cast<int64_t>(static_cast<double>(time - first_) / static_cast<double>(length_) *
                                 kLongCurve);
   }
-  void AddToBucket(const Point& point) {
-    if (point.time < bucket_end_) {
-      points_.back().value = std::max(points_.back().value, point.value);
-      return;
+  void Begin(int64_t time, int64_t value) {
+    points_.push_back({time, static_cast<double>(value)});
+    if (is_long_) return BeginBucket(time);
+    if (points_.size() <= kMostPoints || length_ == 0) return;
+    is_long_ = true;
+    for (const Point& earlier : std::exchange(points_, {})) {
+      Add(earlier.time, static_cast<int64_t>(earlier.value));
     }
-    const int64_t bucket = BucketOf(point.time);
-    points_.push_back(point);
+  }
+  void BeginBucket(int64_t time) {
+    const int64_t bucket = BucketOf(time);
     // Looked for once a bucket: a division for each point takes longer than all else about it.
     bucket_end_ = first_ + static_cast<int64_t>(static_cast<double>(bucket + 1) / kLongCurve *
                                                 static_cast<double>(length_));
-    while (bucket_end_ > point.time && BucketOf(bucket_end_ - 1) > bucket) --bucket_end_;
+    while (bucket_end_ > time && BucketOf(bucket_end_ - 1) > bucket) --bucket_end_;
     while (BucketOf(bucket_end_) <= bucket) ++bucket_end_;
   }
 
@@ -67,72 +68,114 @@ void Sort(std::vector<int64_t>* times) {
   if (!std::ranges::is_sorted(*times)) std::ranges::sort(*times);
 }
 
-// At equal times what is added comes first: a count is never below nothing.
-std::vector<Point> Summed(Changes changes) {
-  auto& [added, removed] = changes;
-  Sort(&added), Sort(&removed);
-  if (added.empty() && removed.empty()) return {};
-  constexpr int64_t kNever = INT64_MAX;
-  const auto first_of = [](const auto& times) { return times.empty() ? kNever : times.front(); };
-  const auto last_of = [](const auto& times) { return times.empty() ? INT64_MIN : times.back(); };
-  Curve curve(std::min(first_of(added), first_of(removed)),
-              std::max(last_of(added), last_of(removed)));
-  int64_t value = 0;
-  for (size_t a = 0, r = 0; a < added.size() || r < removed.size();) {
-    const int64_t time =
-        std::min(a < added.size() ? added[a] : kNever, r < removed.size() ? removed[r] : kNever);
-    for (; a < added.size() && added[a] == time; ++a) ++value;
-    for (; r < removed.size() && removed[r] == time; ++r) --value;
-    curve.Add({time, static_cast<double>(value)});
-  }
+// At equal times what is added comes first: a count is never below nothing. `added` is by time, and
+// so are the removals for which `visit_removed` calls what it is given. All are from `first` to
+// `last`.
+template <typename VisitRemoved>
+std::vector<Point> Summed(const std::vector<int64_t>& added, int64_t first, int64_t last,
+                          VisitRemoved visit_removed) {
+  int64_t now = first, value = 0;
+  Curve curve(first, last);
+  const auto change = [&](int64_t time, int64_t by) {
+    if (time != now) curve.Add(std::exchange(now, time), value);
+    value += by;
+  };
+  const int64_t* next = added.data();
+  const int64_t* const end = next + added.size();
+  visit_removed([&](int64_t time) {
+    for (; next != end && *next <= time; ++next) change(*next, 1);
+    change(time, -1);
+  });
+  for (; next != end; ++next) change(*next, 1);
+  curve.Add(now, value);
   return curve.Take();
 }
 
-std::vector<Point> Usage(const std::vector<Interval>& busy) {
-  const int64_t first = busy.front().first, last = busy.back().second;
-  const int64_t window = std::max<int64_t>((last - first + kUsageWindows - 1) / kUsageWindows, 1);
-  std::vector<Point> points;
-  size_t at = 0;
-  for (int64_t from = first; from < last; from += window) {
-    const int64_t to = std::min(from + window, last);
-    int64_t sum = 0;
-    while (at < busy.size() && busy[at].second <= from) ++at;
-    for (size_t i = at; i < busy.size() && busy[i].first < to; ++i) {
-      sum += std::min(busy[i].second, to) - std::max(busy[i].first, from);
+// The share of each of 200 equal times that is busy.
+class Usage {
+ public:
+  Usage(int64_t first, int64_t last)
+      : last_(last),
+        window_(std::max<int64_t>((last - first + kUsageWindows - 1) / kUsageWindows, 1)),
+        from_(first),
+        to_(std::min(first + window_, last)) {}
+
+  // From `first` to `last`, by start; what touches counts once.
+  void Add(int64_t start, int64_t end) {
+    start = std::max(start, reached_);
+    if (end <= start) return;
+    reached_ = end;
+    while (start >= to_) EndWindow();
+    for (; end > to_; EndWindow()) {
+      sum_ += to_ - start;
+      start = to_;
     }
-    points.push_back({from, static_cast<double>(sum) / static_cast<double>(to - from)});
+    sum_ += end - start;
   }
-  points.push_back({last, 0});
-  return points;
-}
+  std::vector<Point> Take() {
+    while (from_ < last_) EndWindow();
+    points_.push_back({last_, 0});
+    return std::move(points_);
+  }
+
+ private:
+  void EndWindow() {
+    points_.push_back({from_, static_cast<double>(sum_) / static_cast<double>(to_ - from_)});
+    sum_ = 0;
+    from_ = to_;
+    to_ = std::min(from_ + window_, last_);
+  }
+
+  int64_t last_, window_, from_, to_;
+  int64_t reached_ = std::numeric_limits<int64_t>::min(), sum_ = 0;
+  std::vector<Point> points_;
+};
 
 void AddDevices(const Trace& trace, std::vector<ActivityCounter>* counters) {
   struct Device {
-    std::vector<Interval> busy;
-    Changes pending;
+    int64_t first = INT64_MAX, last = INT64_MIN;  // of what is busy
+    std::vector<int64_t> launched;
+    int64_t last_launched = 0;  // when the last of them began
   };
   std::map<uint32_t, Device> devices;
-  std::pair<const uint32_t, Device>* last = nullptr;
-  for (const DeviceSpan& span : DeviceTimeline(trace)) {
-    if (last == nullptr || last->first != span.device) {
-      last = &*devices.try_emplace(span.device).first;
+  std::pair<const uint32_t, Device>* at = nullptr;
+  const DeviceSpans& spans = DeviceTimeline(trace);
+  const size_t count = spans.size();
+  const int64_t* const calls = trace.api_calls.start.data();
+  const auto is_launched = [calls](const DeviceSpan& span) {
+    return span.launch != kNone && calls[span.launch] <= span.start;
+  };
+  for (size_t i = 0; i < count; ++i) {
+    const DeviceSpan span = spans[i];
+    if (at == nullptr || at->first != span.device) at = &*devices.try_emplace(span.device).first;
+    Device& device = at->second;
+    if (span.end > span.start) {
+      device.first = std::min(device.first, span.start);
+      device.last = std::max(device.last, span.end);
     }
-    Device& device = last->second;
-    if (span.end > span.start) {  // by start: as Merged()
-      if (!device.busy.empty() && span.start <= device.busy.back().second) {
-        device.busy.back().second = std::max(device.busy.back().second, span.end);
-      } else {
-        device.busy.emplace_back(span.start, span.end);
-      }
-    }
-    if (span.launch == kNone || trace.api_calls.start[span.launch] > span.start) continue;
-    device.pending.added.push_back(trace.api_calls.start[span.launch]);
-    device.pending.removed.push_back(span.start);
+    if (!is_launched(span)) continue;
+    device.launched.push_back(calls[span.launch]);
+    device.last_launched = span.start;
   }
-  for (auto& [device, of] : devices) {
-    if (!of.busy.empty()) counters->push_back({"gpu_usage_ratio", device, Usage(of.busy)});
-    if (of.pending.added.empty()) continue;
-    counters->push_back({"pending work", device, Summed(std::move(of.pending))});
+  for (auto& [number, device] : devices) {
+    Usage usage(std::min(device.first, device.last), device.last);
+    Sort(&device.launched);
+    const auto visit = [&, number = number](auto began) {
+      for (size_t i = 0; i < count; ++i) {
+        const DeviceSpan span = spans[i];
+        if (span.device != number) continue;
+        usage.Add(span.start, span.end);
+        if (is_launched(span)) began(span.start);
+      }
+    };
+    std::vector<Point> pending;
+    if (device.launched.empty()) {
+      visit([](int64_t) {});
+    } else {
+      pending = Summed(device.launched, device.launched.front(), device.last_launched, visit);
+    }
+    if (device.first < device.last) counters->push_back({"gpu_usage_ratio", number, usage.Take()});
+    if (!pending.empty()) counters->push_back({"pending work", number, std::move(pending)});
   }
 }
 
@@ -153,7 +196,13 @@ void AddAllocations(const Trace& trace, std::vector<ActivityCounter>* counters) 
     (is_given_out ? changes.added : changes.removed).push_back(all.start[i]);
   }
   for (auto& [memory, changes] : of_memory) {
-    counters->push_back({"alive tensors", memory, Summed(std::move(changes))});
+    auto& [added, removed] = changes;
+    Sort(&added), Sort(&removed);
+    const int64_t first = std::min(added.front(), removed.empty() ? INT64_MAX : removed.front());
+    const int64_t last = std::max(added.back(), removed.empty() ? INT64_MIN : removed.back());
+    counters->push_back({"alive tensors", memory, Summed(added, first, last, [&](auto remove) {
+                           std::ranges::for_each(removed, remove);
+                         })});
   }
 }
 

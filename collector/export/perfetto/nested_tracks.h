@@ -22,15 +22,15 @@ class NestedTracks {
 
   // The track where a slice of these times may begin now; the caller writes its beginning and never
   // its end. Slices come by their start, of those with one start the longest first.
-  PerfettoTrack* Open(int64_t start, int64_t end) {
+  [[gnu::always_inline]] PerfettoTrack* Open(int64_t start, int64_t end) {
     for (Row& row : rows_) {
       Close(&row, start);
-      if (row.ends.empty() || end <= row.ends.back()) {
-        row.ends.push_back(end);
-        return row.track;
-      }
+      if (row.open != 0 && end > row.ends[row.open - 1]) continue;
+      if (row.open == row.ends.size()) row.ends.resize(row.open + 8);
+      row.ends[row.open++] = end;
+      return row.track;
     }
-    rows_.push_back({make_(rows_.size(), start), {end}});
+    rows_.push_back({make_(rows_.size(), start), {end}, 1});
     return rows_.back().track;
   }
   // The track that holds what happens at one moment.
@@ -47,13 +47,13 @@ class NestedTracks {
  private:
   struct Row {
     PerfettoTrack* track;
-    std::vector<int64_t> ends;  // of the open slices, the innermost last
+    std::vector<int64_t> ends;  // of the open slices, the innermost last; then some that were
+    size_t open = 0;
   };
 
-  void Close(Row* row, int64_t time) {
-    while (!row->ends.empty() && row->ends.back() <= time) {
-      packets_->End(row->track, row->ends.back());
-      row->ends.pop_back();
+  [[gnu::always_inline]] void Close(Row* row, int64_t time) {
+    while (row->open != 0 && row->ends[row->open - 1] <= time) {
+      packets_->End(row->track, row->ends[--row->open]);
     }
   }
 

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <protozero/varint.hpp>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -64,19 +63,35 @@ static_assert(static_cast<int>(Note::kLast) < 128, "an iid is one byte");
 
 std::string_view NameOf(Note note);
 
-// The bytes of a note of a number.
-inline size_t NoteBytes(uint32_t value) {
-  return 5 + (static_cast<size_t>(std::bit_width(value | 1)) + 6) / 7;
+[[gnu::always_inline]] inline char* PutVarint(char* at, uint64_t value) {
+  for (; value >= 0x80; value >>= 7) *at++ = static_cast<char>(value | 0x80);
+  *at = static_cast<char>(value);
+  return at + 1;
 }
-// Appends correlation-like numbers without a branch on the size: `at` has room for 16 bytes.
-inline char* PutNote(char* at, Note note, uint64_t value) {
+// Where the number of bytes cannot be foretold: up to 28 bits without a branch on it. Writes 4
+// bytes or more, of which only the varint's count.
+[[gnu::always_inline]] inline char* PutAnyVarint(char* at, uint64_t value) {
+  if (value >= uint64_t{1} << 28) [[unlikely]]
+    return PutVarint(at, value);
+  static_assert(std::endian::native == std::endian::little);
+  static constexpr uint32_t kMoreFollow[] = {0, 0x80, 0x8080, 0x808080};
+  auto bits = static_cast<uint32_t>(value);
+  bits = (bits & 0x3fff) | (bits << 2 & 0x3fff0000);
+  bits = (bits & 0x7f007f) | (bits << 1 & 0x7f007f00);
+  const uint32_t more = (31 ^ static_cast<uint32_t>(std::countl_zero(bits | 1))) / 8;
+  bits |= kMoreFollow[more];
+  std::memcpy(at, &bits, sizeof(bits));
+  return at + more + 1;
+}
+// `at` has room for 16 bytes.
+[[gnu::always_inline]] inline char* PutNote(char* at, Note note, uint64_t value) {
   at[0] = 0x22;  // TrackEvent.debug_annotations
   at[2] = 0x08;  // DebugAnnotation.name_iid
   at[3] = static_cast<char>(note);
   at[4] = 0x18;  // DebugAnnotation.uint_value
-  const int bytes = protozero::add_varint_to_buffer(at + 5, value);
-  at[1] = static_cast<char>(3 + bytes);
-  return at + 5 + bytes;
+  char* const end = PutAnyVarint(at + 5, value);
+  at[1] = static_cast<char>(end - at - 2);
+  return end;
 }
 
 class Annotations {

@@ -37,6 +37,7 @@ class DeviceWriter {
   explicit DeviceWriter(PerfettoTrace* state)
       : state_(*state),
         trace_(state->trace),
+        tables_(LaunchArrows::Tables(trace_)),
         packets_(*state->packets),
         arrows_(state->arrows),
         shift_(state->shift_ns) {}
@@ -63,7 +64,7 @@ class DeviceWriter {
       streams_.push_back(Stream(trace_.lanes[i].device, trace_.lanes[i].stream));
     }
     std::vector<MergedTable> tables;
-    for (const DeviceWork* const work : LaunchArrows::Tables(trace_)) {
+    for (const DeviceWork* const work : tables_) {
       tables.push_back({&work->start, &work->end});
     }
     MergeTables(tables, [this](size_t table, size_t row) { WriteWork(table, row); });
@@ -98,57 +99,59 @@ class DeviceWriter {
   }
 
   void WriteWork(size_t table, size_t row) {
-    const DeviceWork& work = *LaunchArrows::Tables(trace_)[table];
+    const DeviceWork& work = *tables_[table];
     const int64_t start = work.start[row], end = work.end[row];
     if (start == kUntimed || !state_.options.Keeps(start, end)) return;
     PerfettoTrack* const track = streams_[work.lane[row]]->Open(start + shift_, end + shift_);
-    const collector::Lane& lane = trace_.lanes[work.lane[row]];
     char arguments[128];
     char* last = arguments;
     if (work.graph.At(row) != 0) last = PutNote(last, Note::kGraph, work.graph.At(row));
     if (work.graph_node.At(row) != 0) {
       last = PutNote(last, Note::kGraphNode, work.graph_node.At(row));
     }
-    PerfettoEvent event;
-    switch (table) {
-      case 0:
-        event = Kernel(track, row);
-        if (work.channel.At(row) != 0) last = PutNote(last, Note::kChannel, work.channel.At(row));
-        break;
-      case 1:
-        event = Copy(track, row, lane);
-        break;
-      case 2:
-        event = Memset(track, row, lane);
-        break;
-      default:
-        event =
-            Own(track, fmt::format("CUDA graph {}", work.graph.At(row)), PerfettoCategory::kKernel);
-        event.more_arguments = LaneArguments(lane);
+    if (table == 0 && work.channel.At(row) != 0) {
+      last = PutNote(last, Note::kChannel, work.channel.At(row));
     }
-    event.correlation = work.correlation[row];
-    event.arguments = {arguments, static_cast<size_t>(last - arguments)};
+    const Description what = table == 0 ? Kernel(track, row) : DescribeOther(table, track, row);
     const uint64_t arrow = arrows_.To(table, row);
-    if (arrow != 0) event.ending_flows = {&arrow, 1};
-    packets_.Begin(track, start + shift_, event);
+    packets_.Begin(track, start + shift_,
+                   {.name = what.name,
+                    .category = what.category,
+                    .correlation = work.correlation[row],
+                    .arguments = {arguments, static_cast<size_t>(last - arguments)},
+                    .more_arguments = what.arguments,
+                    .ending_flows = {&arrow, arrow == 0 ? size_t{0} : 1}});
   }
 
-  PerfettoEvent Kernel(PerfettoTrack* track, size_t row) {
+  struct Description {
+    uint32_t name;  // iid
+    PerfettoCategory category;
+    std::string_view arguments;
+  };
+
+  Description DescribeOther(size_t table, PerfettoTrack* track, size_t row) {
+    const collector::Lane& lane = trace_.lanes[tables_[table]->lane[row]];
+    if (table == 1) return Copy(track, row, lane);
+    if (table == 2) return Memset(track, row, lane);
+    return {Own(track, fmt::format("CUDA graph {}", tables_[table]->graph.At(row))),
+            PerfettoCategory::kKernel, LaneArguments(lane)};
+  }
+
+  Description Kernel(PerfettoTrack* track, size_t row) {
     const uint32_t string = trace_.kernels.name[row];
     const uint32_t name = state_.KernelName(string);
     packets_.Name(track, name, [&] {
       return SanitizedName(ReadableKernelName(trace_.dictionary.String(string)));
     });
-    return {.name = name,
-            .category = PerfettoCategory::kKernel,
-            .more_arguments = ShapeArguments(trace_.kernels.lane[row], trace_.kernels.shape[row])};
+    return {name, PerfettoCategory::kKernel,
+            ShapeArguments(trace_.kernels.lane[row], trace_.kernels.shape[row])};
   }
 
   // The same for every launch of a shape on a lane: made once, and mostly found without a search.
   std::string_view ShapeArguments(uint32_t lane_id, uint32_t shape_id) {
     const uint64_t key = uint64_t{lane_id} << 32 | shape_id;
-    RecentShape& recent = recent_shapes_[(shape_id + lane_id * 1031) % recent_shapes_.size()];
-    if (recent.arguments != nullptr && recent.key == key) return *recent.arguments;
+    RecentShape& recent = recent_shapes_[(shape_id + lane_id * 1031) % kRecentShapes];
+    if (recent.key == key) return *recent.arguments;
     auto [at, is_new] = shapes_.try_emplace(key);
     if (is_new) at->second = EncodeShape(trace_.lanes[lane_id], shape_id);
     return *(recent = {key, &at->second}).arguments;
@@ -196,7 +199,7 @@ class DeviceWriter {
     arguments_.Add(Note::kBandwidth, static_cast<double>(bytes) / static_cast<double>(ns));
   }
 
-  PerfettoEvent Copy(PerfettoTrack* track, size_t row, const collector::Lane& lane) {
+  Description Copy(PerfettoTrack* track, size_t row, const collector::Lane& lane) {
     const Copies& copies = trace_.copies;
     const uint32_t key = uint32_t{copies.copy_kind[row]} << 16 |
                          uint32_t{copies.src_kind[row]} << 8 | copies.dst_kind[row];
@@ -206,7 +209,6 @@ class DeviceWriter {
           fmt::format("Memcpy {} ({} -> {})", CopyKindName(copies.copy_kind[row]),
                       MemoryKindName(copies.src_kind[row]), MemoryKindName(copies.dst_kind[row]));
     }
-    PerfettoEvent event = Own(track, name, PerfettoCategory::kCopy);
     LaneArguments(lane);
     if (copies.peer.At(row) != 0) {
       arguments_.Add(Note::kFromDevice, copies.src_device.At(row));
@@ -214,28 +216,24 @@ class DeviceWriter {
     }
     if (copies.bytes_unknown.At(row) == 0)
       AddTransfer(copies.bytes[row], copies.end[row] - copies.start[row]);
-    event.more_arguments = arguments_.bytes();
-    return event;
+    return {Own(track, name), PerfettoCategory::kCopy, arguments_.bytes()};
   }
 
-  PerfettoEvent Memset(PerfettoTrack* track, size_t row, const collector::Lane& lane) {
+  Description Memset(PerfettoTrack* track, size_t row, const collector::Lane& lane) {
     const Memsets& memsets = trace_.memsets;
-    PerfettoEvent event =
-        Own(track, fmt::format("Memset ({})", MemoryKindName(memsets.memory_kind[row])),
-            PerfettoCategory::kMemset);
     LaneArguments(lane);
     if (memsets.bytes_unknown.At(row) == 0)
       AddTransfer(memsets.bytes[row], memsets.end[row] - memsets.start[row]);
-    event.more_arguments = arguments_.bytes();
-    return event;
+    return {Own(track, fmt::format("Memset ({})", MemoryKindName(memsets.memory_kind[row]))),
+            PerfettoCategory::kMemset, arguments_.bytes()};
   }
 
-  // A name that is not in the dictionary.
-  PerfettoEvent Own(PerfettoTrack* track, const std::string& name, PerfettoCategory category) {
+  // The iid of a name that is not in the dictionary.
+  uint32_t Own(PerfettoTrack* track, const std::string& name) {
     const auto known = own_names_.try_emplace(name, own_names_.size()).first->second;
     const uint32_t iid = state_.OwnName(2 * known + 1);  // the host's side has the even ones
     packets_.Name(track, iid, [&]() -> std::string_view { return name; });
-    return {.name = iid, .category = category};
+    return iid;
   }
 
   uint32_t DeviceOfContext(uint32_t context) const {
@@ -257,15 +255,15 @@ class DeviceWriter {
       const uint32_t device = DeviceOfContext(syncs.context[i]);
       PerfettoTrack* const track =
           Tracks(device, -1, "synchronization")->Open(start + shift_, end + shift_);
-      PerfettoEvent event =
-          Own(track, std::string(SyncTypeName(syncs.type[i])), PerfettoCategory::kSync);
       arguments_.Clear();
       arguments_.Add(Note::kCorrelation, syncs.correlation[i]);
       arguments_.Add(Note::kContext, syncs.context[i]);
       if (syncs.stream[i] != kNoStream) arguments_.Add(Note::kStream, syncs.stream[i]);
       if (syncs.cuda_event[i] != kNone) arguments_.Add(Note::kEvent, syncs.cuda_event[i]);
-      event.arguments = arguments_.bytes();
-      packets_.Begin(track, start + shift_, event);
+      packets_.Begin(track, start + shift_,
+                     {.name = Own(track, std::string(SyncTypeName(syncs.type[i]))),
+                      .category = PerfettoCategory::kSync,
+                      .arguments = arguments_.bytes()});
     }
   }
 
@@ -375,6 +373,7 @@ class DeviceWriter {
 
   PerfettoTrace& state_;
   const Trace& trace_;
+  const std::array<const DeviceWork*, LaunchArrows::kTables> tables_;
   PerfettoPackets& packets_;
   LaunchArrows& arrows_;
   int64_t shift_;
@@ -384,11 +383,12 @@ class DeviceWriter {
   std::vector<NestedTracks*> streams_;                             // by lane
   std::map<uint32_t, std::unique_ptr<NestedTracks>> annotations_;  // by lane
   std::unordered_map<uint64_t, std::string> shapes_;
+  static constexpr size_t kRecentShapes = 4096;
   struct RecentShape {
-    uint64_t key = 0;
+    uint64_t key = UINT64_MAX;
     const std::string* arguments = nullptr;
   };
-  std::vector<RecentShape> recent_shapes_ = std::vector<RecentShape>(4096);
+  std::vector<RecentShape> recent_shapes_ = std::vector<RecentShape>(kRecentShapes);
   std::map<uint32_t, std::string> copy_names_;
   std::map<std::string, uint32_t> own_names_;
 };

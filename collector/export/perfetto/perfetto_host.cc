@@ -43,6 +43,9 @@ class HostWriter {
   void Write() {
     const ApiCalls* const calls[] = {&trace_.api_calls, &trace_.event_calls};
     const Ranges* const ranges[] = {&trace_.ranges, &trace_.marks};
+    for (uint32_t api = 0; api < trace_.dictionary.apis(); ++api) {
+      categories_.push_back(CategoryOf(api));
+    }
     // Among equal spans the caller's kind comes first.
     MergeTables({{&trace_.python_calls.start, &trace_.python_calls.end},
                  {&trace_.operators.start, &trace_.operators.end},
@@ -51,10 +54,10 @@ class HostWriter {
                  {&trace_.api_calls.start, &trace_.api_calls.end},
                  {&trace_.event_calls.start, &trace_.event_calls.end}},
                 [&](size_t table, size_t row) {
+                  if (table >= 4) return WriteCall(*calls[table - 4], row, table == 4);
                   if (table == 0) return WritePythonCall(row);
                   if (table == 1) return WriteOperator(row);
-                  if (table < 4) return WriteRange(*ranges[table - 2], row);
-                  WriteCall(*calls[table - 4], row, table == 4);
+                  WriteRange(*ranges[table - 2], row);
                 });
     WriteBackwards();
     WriteFunctions();
@@ -66,10 +69,13 @@ class HostWriter {
   }
 
  private:
-  NestedTracks& Thread(uint16_t writer) {
+  [[gnu::always_inline]] NestedTracks& Thread(uint16_t writer) {
     NestedTracks*& tracks =
         tracks_of_writer_[std::min<size_t>(writer, tracks_of_writer_.size() - 1)];
-    if (tracks != nullptr) return *tracks;
+    if (tracks == nullptr) tracks = MakeThread(writer);
+    return *tracks;
+  }
+  NestedTracks* MakeThread(uint16_t writer) {
     const bool known = writer < trace_.writers.size();
     const int64_t thread = known ? std::abs(trace_.writers[writer].thread) : 0;
     auto& made = threads_[thread];
@@ -86,7 +92,7 @@ class HostWriter {
             return track;
           });
     }
-    return *(tracks = made.get());
+    return made.get();
   }
 
   // A track of the process for what belongs to no thread.
@@ -159,32 +165,41 @@ class HostWriter {
     return arguments_.bytes();
   }
 
+  PerfettoCategory CategoryOf(uint32_t api) const {
+    return trace_.dictionary.Api(api).domain == proto::ApiDomain::kDriver
+               ? PerfettoCategory::kDriver
+               : PerfettoCategory::kRuntime;
+  }
+
   void WriteCall(const ApiCalls& calls, size_t i, bool launches) {
     const int64_t start = calls.start[i], end = calls.end[i];
     if (!state_.options.Keeps(start, end)) return;
     const uint32_t api = calls.api[i];
-    const ApiFunction& function = trace_.dictionary.Api(api);
     char arguments[32];
     char* last = arguments;
     if (calls.status.At(i) != 0) {
       last = PutNote(last, Note::kStatus, static_cast<uint32_t>(calls.status.At(i)));
     }
-    PerfettoEvent event{.name = state_.ApiName(api),
-                        .category = function.domain == proto::ApiDomain::kDriver
-                                        ? PerfettoCategory::kDriver
-                                        : PerfettoCategory::kRuntime,
-                        .correlation = calls.correlation[i],
-                        .arguments = {arguments, static_cast<size_t>(last - arguments)}};
-    if (launches) {
-      (state_.options.render_stages ? event.submissions : event.flows) =
-          arrows_.From(static_cast<uint32_t>(i));
-    }
+    const uint32_t name = state_.ApiName(api);
     const int64_t shift = state_.shift_ns;
     PerfettoTrack* const track = Thread(calls.writer[i]).Open(start + shift, end + shift);
-    packets_.Name(track, event.name, [&]() -> std::string_view {
-      return function.name.empty() ? std::string_view("(name missing)") : function.name;
+    packets_.Name(track, name, [&]() -> std::string_view {
+      const std::string& text = trace_.dictionary.Api(api).name;
+      return text.empty() ? std::string_view("(name missing)") : text;
     });
-    packets_.Begin(track, start + shift, event);
+    std::span<const uint64_t> arrows;
+    if (launches) arrows = arrows_.From(static_cast<uint32_t>(i));
+    PerfettoEvent event{.name = name,
+                        .category = api < categories_.size() ? categories_[api] : CategoryOf(api),
+                        .correlation = calls.correlation[i],
+                        .arguments = {arguments, static_cast<size_t>(last - arguments)}};
+    if (state_.options.render_stages) {
+      event.submissions = arrows;
+      packets_.Begin(track, start + shift, event);
+    } else {
+      event.flows = arrows;
+      packets_.Begin(track, start + shift, event);
+    }
   }
 
   // A slice of a name that few share.
@@ -264,6 +279,7 @@ class HostWriter {
   LaunchArrows& arrows_;
   FrameworkEvents framework_;
   Annotations arguments_;
+  std::vector<PerfettoCategory> categories_;  // by API function
   std::vector<NestedTracks*> tracks_of_writer_;
   std::map<int64_t, std::unique_ptr<NestedTracks>> threads_;
   std::map<std::string, std::unique_ptr<NestedTracks>> others_;

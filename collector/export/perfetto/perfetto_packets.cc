@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 #include <protozero/pbf_writer.hpp>
-#include <protozero/varint.hpp>
 
 #include "collector/export/perfetto/perfetto_annotations.h"
 #include "collector/export/perfetto/perfetto_fields.h"
@@ -49,74 +48,6 @@ std::string Descriptor(uint64_t uuid, const PerfettoPlace& place) {
   writer.add_int32(descriptor::kChildOrdering, descriptor::kExplicitOrder);
   writer.add_int32(descriptor::kSiblingRank, place.order);
   return bytes;
-}
-
-inline char* PutVarint(char* at, uint64_t value) {
-  return at + protozero::add_varint_to_buffer(at, value);
-}
-
-// A varint of exactly `width` bytes, so that a length can be filled in afterwards.
-inline void PutWide(char* at, size_t width, size_t value) {
-  for (size_t i = 0; i + 1 < width; ++i) {
-    at[i] = static_cast<char>((value & 0x7f) | 0x80);
-    value >>= 7;
-  }
-  at[width - 1] = static_cast<char>(value);
-}
-
-// TracePacket.timestamp and what the track repeats.
-inline char* PutStamp(char* at, PerfettoTrack* track, int64_t time_ns) {
-  const int64_t step = std::max<int64_t>(0, time_ns - track->clock_ns);
-  track->clock_ns += step;
-  *at++ = packet::kTimestamp << 3;
-  at = PutVarint(at, static_cast<uint64_t>(step));
-  std::memcpy(at, track->stamp, sizeof(track->stamp));
-  return at + track->stamp_bytes;
-}
-
-inline char* PutBytes(char* at, std::string_view bytes) {
-  if (!bytes.empty()) std::memcpy(at, bytes.data(), bytes.size());
-  return at + bytes.size();
-}
-
-inline char* PutFlows(char* at, perfetto::Tag tag, std::span<const uint64_t> ids) {
-  for (const uint64_t id : ids) {
-    at = PutVarint(at, tag << 3 | 1);
-    std::memcpy(at, &id, sizeof(id));
-    at += sizeof(id);
-  }
-  return at;
-}
-
-// The packet at `start`, its two lengths of kWidth bytes each; returns its end.
-template <size_t kWidth>
-char* PutEvent(char* start, PerfettoTrack* track, int64_t time_ns, int type,
-               const PerfettoEvent& event) {
-  *start = perfetto::kTracePacket << 3 | 2;
-  char* at = PutStamp(start + 1 + kWidth, track, time_ns);
-  *at = packet::kTrackEvent << 3 | 2;
-  char* const inner = at + 1;
-  at = inner + kWidth;
-  *at++ = perfetto::event::kCategories << 3;
-  *at++ = static_cast<char>(event.category);
-  if (event.correlation) at = PutNote(at, Note::kCorrelation, *event.correlation);
-  at = PutBytes(PutBytes(at, event.arguments), event.more_arguments);
-  *at++ = perfetto::event::kType << 3;
-  *at++ = static_cast<char>(type);
-  *at++ = perfetto::event::kName << 3;
-  at = PutVarint(at, event.name);
-  at = PutFlows(at, perfetto::event::kFlows, event.flows);
-  at = PutFlows(at, perfetto::event::kEndingFlows, event.ending_flows);
-  for (const uint64_t id : event.submissions) {  // a message of one id each: they are merged
-    at = PutVarint(at, uint64_t{perfetto::event::kGpuCorrelation} << 3 | 2);
-    char* const length = at++;
-    *at++ = perfetto::event::kSubmissions << 3;
-    at = PutVarint(at, id);
-    *length = static_cast<char>(at - length - 1);
-  }
-  PutWide(inner, kWidth, static_cast<size_t>(at - inner) - kWidth);
-  PutWide(start + 1, kWidth, static_cast<size_t>(at - start) - 1 - kWidth);
-  return at;
 }
 
 }  // namespace
@@ -234,6 +165,7 @@ PerfettoTrack* PerfettoPackets::AddSequence(uint64_t uuid, std::string_view inte
   *at++ = packet::kSequenceFlags << 3;
   *at++ = packet::kNeedsState;
   track.stamp_bytes = static_cast<uint8_t>(at - track.stamp);
+  *at = packet::kTrackEvent << 3 | 2;
   return &track;
 }
 
@@ -246,8 +178,8 @@ void PerfettoPackets::WriteDescriptor(std::string_view bytes) {
 }
 
 void PerfettoPackets::WriteName(PerfettoTrack* track, uint32_t iid, std::string_view text) {
-  if (track->known.size() <= iid) track->known.resize(iid + 1);
-  track->known[iid] = true;
+  if (track->known.size() <= iid / 64) track->known.resize(iid / 64 + 1);
+  track->known[iid / 64] |= uint64_t{1} << iid % 64;
   std::string interned;
   {
     pbf_writer writer(interned);
@@ -279,41 +211,24 @@ void PerfettoPackets::WritePacket(std::string_view bytes) {
   char* at = start;
   *at++ = perfetto::kTracePacket << 3 | 2;
   at = PutBytes(PutVarint(at, bytes.size()), bytes);
-  used_ += static_cast<size_t>(at - start);
+  at_ = at;
 }
 
 void PerfettoPackets::MakeRoom(size_t bytes) {
   Flush();
   buffer_.resize(std::max({buffer_.size(), kBufferBytes, bytes}));
+  at_ = buffer_.data();
+  end_ = at_ + buffer_.size();
 }
 
 void PerfettoPackets::Flush() {
-  file_->Write({buffer_.data(), used_});
-  used_ = 0;
+  file_->Write({buffer_.data(), at_});
+  at_ = buffer_.data();
 }
 
-void PerfettoPackets::Write(PerfettoTrack* track, int64_t time_ns, int type,
-                            const PerfettoEvent& event) {
-  const size_t note = event.correlation ? NoteBytes(*event.correlation) : 0;
-  const size_t most = 80 + note + event.arguments.size() + event.more_arguments.size() +
-                      (event.flows.size() + event.ending_flows.size()) * 10 +
-                      event.submissions.size() * 16;
-  char* const start = Room(most);
-  char* const end = most < 1u << 14 ? PutEvent<2>(start, track, time_ns, type, event)
-                                    : PutEvent<4>(start, track, time_ns, type, event);
-  used_ += static_cast<size_t>(end - start);
-}
-
-void PerfettoPackets::End(PerfettoTrack* track, int64_t time_ns) {
-  char* const start = Room(64);
-  *start = perfetto::kTracePacket << 3 | 2;
-  char* at = PutStamp(start + 2, track, time_ns);
-  *at++ = packet::kTrackEvent << 3 | 2;
-  *at++ = 2;
-  *at++ = perfetto::event::kType << 3;
-  *at++ = perfetto::event::kEnd;
-  start[1] = static_cast<char>(at - start - 2);
-  used_ += static_cast<size_t>(at - start);
+void PerfettoPackets::WriteLarge(size_t most, PerfettoTrack* track, int64_t time_ns, int type,
+                                 const PerfettoEvent& event) {
+  at_ = PutEvent<4>(Room(most), track, time_ns, type, event);
 }
 
 template <typename PutValue>
@@ -321,7 +236,6 @@ void PerfettoPackets::WriteCount(PerfettoTrack* track, int64_t time_ns, PutValue
   char* const start = Room(64);
   *start = perfetto::kTracePacket << 3 | 2;
   char* at = PutStamp(start + 2, track, time_ns);
-  *at = packet::kTrackEvent << 3 | 2;
   char* const inner = at + 1;
   at = inner + 1;
   *at++ = perfetto::event::kType << 3;
@@ -329,7 +243,7 @@ void PerfettoPackets::WriteCount(PerfettoTrack* track, int64_t time_ns, PutValue
   at = put_value(at);
   *inner = static_cast<char>(at - inner - 1);
   start[1] = static_cast<char>(at - start - 2);
-  used_ += static_cast<size_t>(at - start);
+  at_ = at;
 }
 
 void PerfettoPackets::Count(PerfettoTrack* track, int64_t time_ns, int64_t value) {

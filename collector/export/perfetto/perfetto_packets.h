@@ -7,50 +7,15 @@
 
 #include <cstdint>
 #include <deque>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "collector/export/output_file.h"
+#include "collector/export/perfetto/perfetto_event.h"
 
 namespace ranktap::collector {
-
-enum class PerfettoCategory : uint8_t {
-  kKernel = 1,
-  kCopy,
-  kMemset,
-  kRuntime,
-  kDriver,
-  kRange,
-  kSync,
-  kOverhead,
-  kGap,
-  kOperator,
-  kPython,
-  kDeviceAnnotation,
-  kLast = kDeviceAnnotation,
-};
-std::string_view NameOf(PerfettoCategory category);
-
-struct PerfettoTrack {
-  uint64_t uuid = 0;
-  int64_t clock_ns = 0;  // of the last event
-  // The packet fields that are the same in each event: sequence and flags.
-  char stamp[12];
-  uint8_t stamp_bytes = 0;
-  std::vector<bool> known;  // names, by iid
-};
-
-struct PerfettoEvent {
-  uint32_t name = 0;  // iid, see Name()
-  PerfettoCategory category{};
-  std::optional<uint32_t> correlation = {};                 // the first of the arguments
-  std::string_view arguments = {}, more_arguments = {};     // encoded: perfetto_annotations.h
-  std::span<const uint64_t> flows = {}, ending_flows = {};  // arrows that leave, that arrive
-  std::span<const uint64_t> submissions = {};               // render stages that it launched
-};
 
 struct PerfettoPlace {
   std::string_view name;
@@ -80,7 +45,7 @@ class PerfettoPackets {
   // Makes `iid` (from 1, chosen by the caller, one meaning in the whole file) known on the track.
   template <typename TextOf>
   void Name(PerfettoTrack* track, uint32_t iid, TextOf text_of) {
-    if (iid < track->known.size() && track->known[iid]) return;
+    if (track->Knows(iid)) return;
     WriteName(track, iid, text_of());
   }
 
@@ -93,10 +58,13 @@ class PerfettoPackets {
   // `event`: an encoded GpuRenderStageEvent.
   void Stage(PerfettoTrack* track, int64_t time_ns, std::string_view event);
 
-  void Begin(PerfettoTrack* track, int64_t time_ns, const PerfettoEvent& event) {
+  [[gnu::always_inline]] void Begin(PerfettoTrack* track, int64_t time_ns,
+                                    const PerfettoEvent& event) {
     Write(track, time_ns, 1, event);
   }
-  void End(PerfettoTrack* track, int64_t time_ns);
+  [[gnu::always_inline]] void End(PerfettoTrack* track, int64_t time_ns) {
+    at_ = PutEnd(Room(64), track, time_ns);
+  }
   void Instant(PerfettoTrack* track, int64_t time_ns, const PerfettoEvent& event) {
     Write(track, time_ns, 3, event);
   }
@@ -112,18 +80,30 @@ class PerfettoPackets {
   void WriteDescriptor(std::string_view descriptor);
   void WritePacket(std::string_view packet);
   void WriteName(PerfettoTrack* track, uint32_t iid, std::string_view text);
-  void Write(PerfettoTrack* track, int64_t time_ns, int type, const PerfettoEvent& event);
+  // Inlined, and with a copy for what is not, an event is never in memory: to make it and to read
+  // it again took as long as to encode it.
+  [[gnu::always_inline]] void Write(PerfettoTrack* track, int64_t time_ns, int type,
+                                    const PerfettoEvent& event) {
+    const size_t most = MostBytes(event);
+    if (most >= 1u << 14) [[unlikely]] {
+      return WriteLarge(most, track, time_ns, type, PerfettoEvent(event));
+    }
+    at_ = PutEvent<2>(Room(most), track, time_ns, type, event);
+  }
+  void WriteLarge(size_t most, PerfettoTrack* track, int64_t time_ns, int type,
+                  const PerfettoEvent& event);
   template <typename PutValue>
   void WriteCount(PerfettoTrack* track, int64_t time_ns, PutValue put_value);
-  char* Room(size_t bytes) {
-    if (buffer_.size() - used_ < bytes) MakeRoom(bytes);
-    return buffer_.data() + used_;
+  [[gnu::always_inline]] char* Room(size_t bytes) {
+    if (static_cast<size_t>(end_ - at_) < bytes) [[unlikely]]
+      MakeRoom(bytes);
+    return at_;
   }
   void MakeRoom(size_t bytes);
 
   OutputFile* file_;
   std::vector<char> buffer_;
-  size_t used_ = 0;
+  char *at_ = nullptr, *end_ = nullptr;  // of what is free of it
   std::deque<PerfettoTrack> tracks_;
   uint64_t last_uuid_;
   uint32_t last_sequence_;

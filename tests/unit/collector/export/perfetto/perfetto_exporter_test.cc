@@ -193,6 +193,34 @@ TEST(PerfettoExporterTest, DeviceMemoryIsACounterOfWhatIsAllocated) {
   }
 }
 
+TEST(PerfettoExporterTest, TimesAndCorrelationsOfEveryLengthComeBack) {
+  collector::Run run;
+  Trace& trace = run.traces.emplace_back();
+  trace.info.rank = 0;
+  trace.info.executable = "/usr/bin/python3";
+  trace.writers.emplace_back().thread = 1;
+  trace.dictionary.AppendApi({.domain = proto::ApiDomain::kRuntime, .cbid = 1, .name = "launch"});
+  int64_t at = 1000;
+  std::set<std::string> correlations;
+  for (int bits = 0; bits < 42; ++bits) {
+    for (const int64_t length : {(int64_t{1} << bits) - 1, int64_t{1} << bits}) {
+      const auto correlation = static_cast<uint32_t>(length);
+      trace.api_calls.start.push_back(at);
+      trace.api_calls.end.push_back(at + length);
+      trace.api_calls.api.push_back(1);
+      trace.api_calls.writer.push_back(0);
+      trace.api_calls.correlation.push_back(correlation);
+      correlations.insert(std::to_string(correlation));
+      at += 2 * length;
+    }
+  }
+  const PerfettoContent read = Export(run);
+  ExpectSame(read, TruthOf(run));
+  std::set<std::string> found;
+  for (const PerfettoSlice& slice : read.slices) found.insert(slice.arguments.at("correlation"));
+  EXPECT_EQ(found, correlations);
+}
+
 TEST(PerfettoExporterTest, UsageAndPendingWorkAreCountersOfTheDevice) {
   std::set<std::string> tracks;
   for (const PerfettoCount& count : Export(SampleRun(1, 1)).counts) tracks.insert(count.track);

@@ -10,7 +10,7 @@
 namespace ranktap::collector {
 namespace {
 
-namespace pb = perfetto::protos;
+namespace pb = ::perfetto::protos;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
