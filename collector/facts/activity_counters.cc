@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "collector/facts/device_timeline.h"
+#include "collector/trace/table_merge.h"
 
 namespace ranktap::collector {
 namespace {
@@ -135,43 +135,51 @@ void AddDevices(const Trace& trace, std::vector<ActivityCounter>* counters) {
   struct Device {
     int64_t first = INT64_MAX, last = INT64_MIN;  // of what is busy
     std::vector<int64_t> launched;
-    int64_t last_launched = 0;  // when the last of them began
+    int64_t last_launched = INT64_MIN;  // when the last of them began
   };
   std::map<uint32_t, Device> devices;
-  std::pair<const uint32_t, Device>* at = nullptr;
-  const DeviceSpans& spans = DeviceTimeline(trace);
-  const size_t count = spans.size();
+  // As they are: DeviceTimeline() would be made for this alone where a run is exported.
+  const DeviceWork* const tables[] = {&trace.kernels, &trace.copies, &trace.memsets,
+                                      &trace.graph_launches};
   const int64_t* const calls = trace.api_calls.start.data();
-  const auto is_launched = [calls](const DeviceSpan& span) {
-    return span.launch != kNone && calls[span.launch] <= span.start;
+  const auto is_launched = [calls](const DeviceWork& work, size_t i) {
+    return work.launch[i] != kNone && calls[work.launch[i]] <= work.start[i];
   };
-  for (size_t i = 0; i < count; ++i) {
-    const DeviceSpan span = spans[i];
-    if (at == nullptr || at->first != span.device) at = &*devices.try_emplace(span.device).first;
-    Device& device = at->second;
-    if (span.end > span.start) {
-      device.first = std::min(device.first, span.start);
-      device.last = std::max(device.last, span.end);
+  std::vector<MergedTable> merged;
+  for (const DeviceWork* const work : tables) {
+    merged.push_back({&work->start, &work->end});
+    std::pair<const uint32_t, Device>* at = nullptr;
+    for (size_t i = 0; i < work->size(); ++i) {
+      const int64_t start = work->start[i], end = work->end[i];
+      if (start == kUntimed) continue;
+      const uint32_t number = trace.lanes[work->lane[i]].device;
+      if (at == nullptr || at->first != number) at = &*devices.try_emplace(number).first;
+      Device& device = at->second;
+      if (end > start) {
+        device.first = std::min(device.first, start);
+        device.last = std::max(device.last, end);
+      }
+      if (!is_launched(*work, i)) continue;
+      device.launched.push_back(calls[work->launch[i]]);
+      device.last_launched = std::max(device.last_launched, start);
     }
-    if (!is_launched(span)) continue;
-    device.launched.push_back(calls[span.launch]);
-    device.last_launched = span.start;
   }
   for (auto& [number, device] : devices) {
     Usage usage(std::min(device.first, device.last), device.last);
-    Sort(&device.launched);
     const auto visit = [&, number = number](auto began) {
-      for (size_t i = 0; i < count; ++i) {
-        const DeviceSpan span = spans[i];
-        if (span.device != number) continue;
-        usage.Add(span.start, span.end);
-        if (is_launched(span)) began(span.start);
-      }
+      MergeTables(merged, [&](size_t table, size_t row) {
+        const DeviceWork& work = *tables[table];
+        const int64_t start = work.start[row];
+        if (start == kUntimed || trace.lanes[work.lane[row]].device != number) return;
+        usage.Add(start, work.end[row]);
+        if (is_launched(work, row)) began(start);
+      });
     };
     std::vector<Point> pending;
     if (device.launched.empty()) {
       visit([](int64_t) {});
     } else {
+      Sort(&device.launched);
       pending = Summed(device.launched, device.launched.front(), device.last_launched, visit);
     }
     if (device.first < device.last) counters->push_back({"gpu_usage_ratio", number, usage.Take()});

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "collector/export/export_options.h"
-#include "collector/export/table_merge.h"
 #include "collector/parquet/parquet_values.h"
 #include "collector/trace/run.h"
+#include "collector/trace/table_merge.h"
 
 namespace ranktap::collector {
 

@@ -18,10 +18,10 @@
 #include "collector/export/perfetto/nested_tracks.h"
 #include "collector/export/perfetto/perfetto_annotations.h"
 #include "collector/export/perfetto/perfetto_exporter.h"
-#include "collector/export/table_merge.h"
 #include "collector/facts/activity_counters.h"
 #include "collector/trace/device_label.h"
 #include "collector/trace/symbol_name.h"
+#include "collector/trace/table_merge.h"
 
 namespace ranktap::collector {
 namespace {
@@ -101,7 +101,8 @@ class DeviceWriter {
   void WriteWork(size_t table, size_t row) {
     const DeviceWork& work = *tables_[table];
     const int64_t start = work.start[row], end = work.end[row];
-    if (start == kUntimed || !state_.options.Keeps(start, end)) return;
+    const uint64_t arrow = arrows_.To(table, row);  // both of its ends are kept
+    if (arrow == 0 && (start == kUntimed || !state_.options.Keeps(start, end))) return;
     PerfettoTrack* const track = streams_[work.lane[row]]->Open(start + shift_, end + shift_);
     char arguments[128];
     char* last = arguments;
@@ -113,7 +114,6 @@ class DeviceWriter {
       last = PutNote(last, Note::kChannel, work.channel.At(row));
     }
     const Description what = table == 0 ? Kernel(track, row) : DescribeOther(table, track, row);
-    const uint64_t arrow = arrows_.To(table, row);
     packets_.Begin(track, start + shift_,
                    {.name = what.name,
                     .category = what.category,

@@ -16,7 +16,6 @@
 #include "collector/export/perfetto/perfetto_annotations.h"
 #include "collector/export/perfetto/perfetto_exporter.h"
 #include "collector/export/perfetto/perfetto_framework.h"
-#include "collector/export/table_merge.h"
 #include "collector/export/thread_number.h"
 #include "collector/facts/framework/backward_spans.h"
 #include "collector/facts/framework/python_functions.h"
@@ -25,6 +24,7 @@
 #include "collector/facts/samples/thread_purposes.h"
 #include "collector/trace/framework_ranges.h"
 #include "collector/trace/nvtx_payload.h"
+#include "collector/trace/table_merge.h"
 
 namespace ranktap::collector {
 namespace {
@@ -173,7 +173,9 @@ class HostWriter {
 
   void WriteCall(const ApiCalls& calls, size_t i, bool launches) {
     const int64_t start = calls.start[i], end = calls.end[i];
-    if (!state_.options.Keeps(start, end)) return;
+    std::span<const uint64_t> arrows;
+    if (launches) arrows = arrows_.From(static_cast<uint32_t>(i));
+    if (arrows.empty() && !state_.options.Keeps(start, end)) return;
     const uint32_t api = calls.api[i];
     char arguments[32];
     char* last = arguments;
@@ -187,8 +189,6 @@ class HostWriter {
       const std::string& text = trace_.dictionary.Api(api).name;
       return text.empty() ? std::string_view("(name missing)") : text;
     });
-    std::span<const uint64_t> arrows;
-    if (launches) arrows = arrows_.From(static_cast<uint32_t>(i));
     PerfettoEvent event{.name = name,
                         .category = api < categories_.size() ? categories_[api] : CategoryOf(api),
                         .correlation = calls.correlation[i],

@@ -13,8 +13,8 @@
 #include "collector/export/json_text.h"
 #include "collector/export/perfetto/perfetto_exporter.h"
 #include "collector/export/perfetto/perfetto_fields.h"
-#include "collector/export/table_merge.h"
 #include "collector/trace/symbol_name.h"
+#include "collector/trace/table_merge.h"
 
 namespace ranktap::collector {
 namespace {
