@@ -9,24 +9,37 @@
 #include <thread>
 #include <vector>
 
+#include "collector/trace/processors.h"
+
 namespace ranktap::collector {
 
 // As many as there are processors, and no more than `count`.
-inline size_t ThreadsFor(size_t count) {
-  return std::min<size_t>(count, std::max(1u, std::thread::hardware_concurrency()));
-}
+inline size_t ThreadsFor(size_t count) { return std::min(count, ProcessorCount()); }
 
-// Calls visit(i) for each i below `count`, also on this thread, and returns when all are done. It
-// must not throw.
+// Calls visit(i) for each i below `count`, on this thread and `helpers` more, and returns when all
+// are done. It must not throw.
 template <typename Visit>
-void ForEachAtOnce(size_t count, Visit&& visit) {
+void ForEachOn(size_t helpers, size_t count, Visit&& visit) {
   std::atomic<size_t> next = 0;
   const auto work = [&] {
     for (size_t i = next++; i < count; i = next++) visit(i);
   };
   std::vector<std::jthread> threads;
-  for (size_t i = 1; i < ThreadsFor(count); ++i) threads.emplace_back(work);
+  for (size_t i = 0; i < helpers; ++i) threads.emplace_back(work);
   work();
+}
+
+// The same on all processors.
+template <typename Visit>
+void ForEachAtOnce(size_t count, Visit&& visit) {
+  ForEachOn(ThreadsFor(std::max<size_t>(count, 1)) - 1, count, visit);
+}
+
+// The same within the loading of a trace: on the processors that load no other.
+template <typename Visit>
+void ForEachOnIdle(size_t count, Visit&& visit) {
+  const auto helpers = BusyThreads::OnIdle(std::max<size_t>(count, 1) - 1);
+  ForEachOn(helpers.count(), count, visit);
 }
 
 // make(i) of each i below `count` on other threads, in about their order; take(i, what it made) on

@@ -22,6 +22,16 @@ std::vector<Event>* RowsOf(Trace* trace) {
   return nullptr;
 }
 
+template <typename Event, typename... Events>
+constexpr bool kIsOneOf = (std::is_same_v<Event, Events> || ...);
+
+// What threads of the host emit, with their times: all that has a writer or a payload.
+template <typename Event>
+constexpr bool kIsOfHost =
+    kIsOneOf<Event, proto::ApiCallEvent, proto::EventCallEvent, proto::RangePushEvent,
+             proto::RangePopEvent, proto::RangeStartEvent, proto::RangeEndEvent, proto::MarkEvent,
+             proto::NameEvent, proto::ResourceEvent>;
+
 }  // namespace
 
 EventTables::Sizes EventTables::Measure() {
@@ -32,6 +42,7 @@ EventTables::Sizes EventTables::Measure() {
   ForEachRows(*trace_, [&](const auto& rows) { sizes.rows[i++] = rows.size(); });
   sizes.ranges = matcher_.position();
   sizes.payloads = trace_->payloads.size();
+  sizes.lanes = trace_->lanes.size();
   return sizes;
 }
 
@@ -42,21 +53,43 @@ void EventTables::Restore(const Sizes& sizes) {
   ForEachRows(*trace_, [&](auto& rows) { rows.resize(sizes.rows[i++]); });
   matcher_.Rewind(sizes.ranges);
   trace_->payloads.resize(sizes.payloads);
+  trace_->lanes.resize(sizes.lanes);
 }
 
-bool EventTables::AddFrame(const proto::FrameView& frame, uint16_t writer, bool events_missing) {
+bool EventTables::AddFrame(const EventFrame& frame) {
   const Sizes before = Measure();
-  writer_ = writer;
-  first_push_ = trace_->ranges.size();
-  push_count_ = 0;
-  const bool ok = proto::DecodeEvents(
-      frame.payload, frame.header.events,
-      [this]<typename Event>(const Section<Event>& section) { return AddSection(section); });
+  const bool ok = DecodeOfHost(frame) && AddOfDevice(frame);
   if (!ok) Restore(before);
   // A frame that could not be read leaves a hole like one that was lost.
-  matcher_.EndFrame(writer, first_push_, ok ? push_count_ : 0, before.ranges.pops,
-                    events_missing || !ok);
+  matcher_.EndFrame(frame.writer, first_push_, ok ? push_count_ : 0, before.ranges.pops,
+                    frame.events_missing || !ok);
   return ok;
+}
+
+bool EventTables::AddOfHost(const EventFrame& frame) {
+  const size_t first_pop = matcher_.position().pops;
+  if (!DecodeOfHost(frame)) return false;
+  matcher_.EndFrame(frame.writer, first_push_, push_count_, first_pop, frame.events_missing);
+  return true;
+}
+
+bool EventTables::DecodeOfHost(const EventFrame& frame) {
+  writer_ = frame.writer;
+  first_push_ = trace_->ranges.size();
+  push_count_ = 0;
+  return proto::DecodeEvents(frame.payload, frame.events,
+                             [this]<typename Event>(const Section<Event>& section) {
+                               if constexpr (kIsOfHost<Event>) return AddSection(section);
+                               return true;
+                             });
+}
+
+bool EventTables::AddOfDevice(const EventFrame& frame) {
+  return proto::DecodeEvents(frame.payload, frame.events,
+                             [this]<typename Event>(const Section<Event>& section) {
+                               if constexpr (!kIsOfHost<Event>) return AddSection(section);
+                               return true;
+                             });
 }
 
 template <typename Event>
@@ -80,7 +113,9 @@ uint32_t EventTables::LaneOf(uint32_t device, uint32_t context, uint32_t stream)
   if (last < trace_->lanes.size() && trace_->lanes[last] == lane) return last;
   std::vector<uint32_t>& candidates = lanes_[uint64_t{device} << 32 | stream];
   for (const uint32_t candidate : candidates) {
-    if (trace_->lanes[candidate] == lane) return last = candidate;
+    if (candidate < trace_->lanes.size() && trace_->lanes[candidate] == lane) {
+      return last = candidate;
+    }
   }
   last = static_cast<uint32_t>(trace_->lanes.size());
   trace_->lanes.push_back(lane);

@@ -1,5 +1,6 @@
 // The sections of one frame -> rows of a Trace's tables, times still unmapped. The loader's inner
-// part: knows every kind, and nothing of files or clocks.
+// part: knows every kind, and nothing of files or clocks. The host's tables and the device's share
+// nothing, so that two threads can fill them at once.
 #pragma once
 
 #include <array>
@@ -15,13 +16,24 @@
 
 namespace ranktap::collector {
 
+// A frame of events. `writer`: an index. `events_missing`: events of it were lost before the frame.
+struct EventFrame {
+  std::span<const std::byte> payload;
+  uint32_t events = 0;
+  uint16_t writer = 0;
+  bool events_missing = false;
+};
+
 class EventTables {
  public:
   explicit EventTables(Trace* trace) : trace_(trace), matcher_(&trace->ranges) {}
 
   // Adds the frame's events. False, and nothing is added, when the payload is malformed.
-  // `events_missing`: events of this writer were lost before it.
-  [[nodiscard]] bool AddFrame(const proto::FrameView& frame, uint16_t writer, bool events_missing);
+  [[nodiscard]] bool AddFrame(const EventFrame& frame);
+  // The halves of it, each on a thread of its own if they are called for the same frames in the
+  // same order. False: malformed, and nothing was taken back.
+  [[nodiscard]] bool AddOfHost(const EventFrame& frame);
+  [[nodiscard]] bool AddOfDevice(const EventFrame& frame);
   RangeMatcher& matcher() { return matcher_; }
 
  private:
@@ -30,11 +42,12 @@ class EventTables {
     std::array<size_t, kTables> tables{};
     std::array<size_t, kRowKinds> rows{};
     RangeMatcher::Position ranges{};
-    size_t payloads = 0;
+    size_t payloads = 0, lanes = 0;
   };
   Sizes Measure();
   void Restore(const Sizes& sizes);
 
+  [[nodiscard]] bool DecodeOfHost(const EventFrame& frame);
   template <typename Event>
   [[nodiscard]] bool AddSection(const proto::Section<Event>& section);
   // One overload for each kind with columns; every other kind keeps its structs.

@@ -22,6 +22,7 @@ std::vector<std::optional<Result<Loaded>>> LoadInParallel(
   const uint64_t files = paths.size() > 1 ? paths.size() : 0;
   Progress().Begin("loading", bytes > 0 ? bytes : files);
   ForEachAtOnce(loaded.size(), [&](size_t i) {
+    const BusyThreads this_one;
     loaded[i] = load(paths[i]);
     if (bytes == 0) ++Progress().done;
   });

@@ -143,7 +143,7 @@ void MapTimes(const RawTimes& raw, RangeMatcher* matcher, Trace* trace) {
   if (trace->events < kWorthAThread) {
     map(0), map(1);
   } else {
-    ForEachAtOnce(2, map);
+    ForEachOnIdle(2, map);
   }
   bounds.Cover(of_device.first, of_device.last);
   if (bounds.first <= bounds.last) {

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
 
 #include "collector/file/read_run_info.h"
 #include "collector/file/trace_state.h"
@@ -13,6 +15,7 @@
 #include "collector/trace/framework/framework_operators.h"
 #include "collector/trace/framework/framework_tensors.h"
 #include "collector/trace/launch_join.h"
+#include "collector/trace/load/block_pipeline.h"
 #include "collector/trace/load/event_tables.h"
 #include "collector/trace/load/time_mapping.h"
 #include "collector/trace/operator_join.h"
@@ -31,15 +34,16 @@ bool Parse(std::span<const std::byte> payload, Message* message) {
 // Untouched, it costs address space alone, and Finish() gives it back.
 constexpr uint64_t kFewEvents = 1 << 18, kMostReserved = 1 << 26;
 
-void ForEachReserved(Trace& trace, auto&& visit) {
-  Kernels& kernels = trace.kernels;
+void ForEachReserved(Kernels& kernels, auto&& visit) {
   visit(kernels.start), visit(kernels.end), visit(kernels.correlation), visit(kernels.lane);
   visit(kernels.name), visit(kernels.shape);
-  ApiCalls& calls = trace.api_calls;
+}
+void ForEachReserved(ApiCalls& calls, auto&& visit) {
   visit(calls.start), visit(calls.end), visit(calls.correlation), visit(calls.api);
   visit(calls.writer);
 }
-constexpr size_t kReserved = 11;
+constexpr size_t kMostReservedColumns = 6;
+using PagesOfTable = std::array<PagesAhead, kMostReservedColumns>;
 
 // A frame of 200 bytes may stand for 32,768 equal events, and compressed for more. An event of a
 // real program takes a byte or more.
@@ -52,24 +56,34 @@ class Loader {
       : trace_(trace), tables_(trace), most_events_(kEventsAllowed + file_bytes * kEventsAByte) {
     if (events < kFewEvents) return;
     const size_t rows = std::min(events, kMostReserved);
-    ForEachReserved(*trace, [rows](auto& column) {
+    const auto reserve = [rows](auto& column) {
       column.Grow(rows);
       column.Truncate(0);
-    });
+    };
+    ForEachReserved(trace->kernels, reserve);
+    ForEachReserved(trace->api_calls, reserve);
     reserved_ = true;
   }
 
   void AddBlock(const Block& block) {
-    if (reserved_) TakePages();
-    switch (block.header.type) {
-      case BlockType::kFrames:
-        return AddFrames(block);
-      case BlockType::kCheckpoint:
-        if (!AddCheckpoint(block.raw)) Damaged(block.offset, "checkpoint does not parse");
-        return;
-      default:
-        return;  // the index is for those who jump; other types are of a newer version
-    }
+    TakePages(&trace_->kernels, &pages_of_kernels_);
+    TakePages(&trace_->api_calls, &pages_of_calls_);
+    Add(block);
+  }
+
+  // Of `blocks`, which follow each other in the file from `reader` on, those that can be read, on
+  // all processors; `reader` goes on behind them. False: the file is to be loaded block by block,
+  // because what a malformed frame leaves can be taken back only before the next is decoded.
+  [[nodiscard]] bool AddBlocks(std::span<const Block> blocks, TraceReader* reader, bool* all) {
+    BlockPipeline pipeline(
+        reader->path(), blocks, [this](BlockAhead* ahead) { return AddOfHost(ahead); },
+        [this](BlockAhead* ahead) { return AddOfDevice(ahead); });
+    if (!pipeline.Run()) return false;
+    *all = pipeline.taken() == blocks.size();
+    if (pipeline.taken() == 0) return true;
+    const Block& last = blocks[pipeline.taken() - 1];
+    reader->Seek(last.end(), last.header.sequence + 1);
+    return true;
   }
 
   void Finish() {
@@ -95,11 +109,40 @@ class Loader {
   }
 
  private:
-  void TakePages() {
+  template <typename Table>
+  void TakePages(Table* table, PagesOfTable* pages) {
+    if (!reserved_) return;
     size_t i = 0;
-    ForEachReserved(*trace_, [&](auto& column) {
-      pages_[i++].Prepare(column.data(), column.size() * sizeof(column[0]), column.bytes());
+    ForEachReserved(*table, [&](auto& column) {
+      (*pages)[i++].Prepare(column.data(), column.size() * sizeof(column[0]), column.bytes());
     });
+  }
+  // All of the block, but the events of its frames stay with `ahead` for AddOfDevice.
+  bool AddOfHost(BlockAhead* ahead) {
+    TakePages(&trace_->api_calls, &pages_of_calls_);
+    ahead->frames.clear();
+    frames_ = &ahead->frames;
+    Add(ahead->block);
+    frames_ = nullptr;
+    return !has_late_lasting_ && std::ranges::all_of(ahead->frames, [this](const auto& frame) {
+      return tables_.AddOfHost(frame);
+    });
+  }
+  bool AddOfDevice(BlockAhead* ahead) {
+    TakePages(&trace_->kernels, &pages_of_kernels_);
+    return std::ranges::all_of(ahead->frames,
+                               [this](const auto& frame) { return tables_.AddOfDevice(frame); });
+  }
+  void Add(const Block& block) {
+    switch (block.header.type) {
+      case BlockType::kFrames:
+        return AddFrames(block);
+      case BlockType::kCheckpoint:
+        if (!AddCheckpoint(block.raw)) Damaged(block.offset, "checkpoint does not parse");
+        return;
+      default:
+        return;  // the index is for those who jump; other types are of a newer version
+    }
   }
   void Damaged(uint64_t offset, std::string what) {
     trace_->damage.push_back({offset, 0, std::move(what)});
@@ -141,7 +184,11 @@ class Loader {
     if (frame.status != proto::FrameStatus::kComplete || frame.header.events > room) return false;
     if (!writers_.contains(frame.header.writer) && writers_.size() >= kMaxWriters) return false;
     lasting_events_ += frame.header.events;
-    return tables_.AddFrame(frame, WriterIndex(frame.header.writer), false);
+    // Its bytes are gone before the device's half comes to them.
+    if (frames_ != nullptr) has_late_lasting_ = true;
+    return has_late_lasting_ || tables_.AddFrame({.payload = frame.payload,
+                                                  .events = frame.header.events,
+                                                  .writer = WriterIndex(frame.header.writer)});
   }
 
   // Checkpoints repeat readings that came in frames.
@@ -194,7 +241,13 @@ class Loader {
     writer.next_event = header.first_event + header.events;
     writer.events += header.events;
     trace_->events += header.events;
-    return tables_.AddFrame(frame, index, events_missing);
+    const EventFrame events{.payload = frame.payload,
+                            .events = header.events,
+                            .writer = index,
+                            .events_missing = events_missing};
+    if (frames_ == nullptr) return tables_.AddFrame(events);
+    frames_->push_back(events);
+    return true;
   }
 
   bool AddFrame(const proto::FrameView& frame) {
@@ -268,8 +321,9 @@ class Loader {
   EventTables tables_;
   uint64_t most_events_;
   uint64_t lasting_events_ = 0;
-  bool reserved_ = false, has_checkpoint_ = false;
-  std::array<PagesAhead, kReserved> pages_;
+  bool reserved_ = false, has_checkpoint_ = false, has_late_lasting_ = false;
+  std::vector<EventFrame>* frames_ = nullptr;  // where frames of events wait for both halves
+  PagesOfTable pages_of_kernels_, pages_of_calls_;
   std::map<uint32_t, uint16_t> writers_;
   std::vector<v1::ClockReading> readings_;
   std::set<uint64_t> known_readings_;
@@ -289,32 +343,27 @@ void DescribeWriters(Trace* trace) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 // Events in the blocks that follow each other undamaged. An event takes a byte or more.
-uint64_t EventsIn(TraceReader* reader) {
+uint64_t EventsIn(std::span<const Block> blocks, uint64_t file_bytes) {
   uint64_t events = 0;
-  for (const Block& block : reader->ListBlocks()) events += block.header.events;
-  return std::min(events, reader->file_bytes());
+  for (const Block& block : blocks) events += block.header.events;
+  return std::min(events, file_bytes);
 }
 
-}  // namespace
-
-uint64_t CountEvents(const std::string& path) {
-  Result<TraceReader> reader = TraceReader::Open(path);
-  return reader ? EventsIn(&*reader) : 0;
-}
-
-Result<Trace> LoadTrace(const std::string& path) {
-  Result<TraceReader> reader = TraceReader::Open(path);
-  if (!reader) return Failure{reader.message()};
+// `at_once`: blocks that are taken in halves on all processors. Empty: a frame is malformed, and
+// they are to be taken one by one.
+std::optional<Trace> Load(TraceReader* reader, uint64_t events, std::span<const Block> at_once) {
   Trace trace;
-  trace.path = path;
-  Loader loader(&trace, EventsIn(&*reader), reader->file_bytes());
-  Block block;
-  while (reader->Next(&block)) loader.AddBlock(block);
+  trace.path = reader->path();
+  Loader loader(&trace, events, reader->file_bytes());
+  for (Block block; reader->Next(&block);) {
+    loader.AddBlock(block);
+    bool all = true;
+    if (const auto blocks = BlocksAfter(block, at_once); !blocks.empty()) {
+      if (!loader.AddBlocks(blocks, reader, &all)) return std::nullopt;
+    }
+    if (!all) at_once = {};
+  }
   loader.Finish();
   trace.closed = reader->closed();
   trace.damage.insert(trace.damage.begin(), reader->damage().begin(), reader->damage().end());
@@ -324,6 +373,26 @@ Result<Trace> LoadTrace(const std::string& path) {
   trace.info.events = trace.events;
   trace.info.bytes = reader->file_bytes();
   return trace;
+}
+
+}  // namespace
+
+uint64_t CountEvents(const std::string& path) {
+  Result<TraceReader> reader = TraceReader::Open(path);
+  return reader ? EventsIn(reader->ListBlocks(), reader->file_bytes()) : 0;
+}
+
+Result<Trace> LoadTrace(const std::string& path) {
+  Result<TraceReader> reader = TraceReader::Open(path);
+  if (!reader) return Failure{reader.message()};
+  const std::vector<Block> blocks = reader->ListBlocks();
+  const uint64_t events = EventsIn(blocks, reader->file_bytes());
+  if (events >= kFewEvents) {
+    if (std::optional<Trace> trace = Load(&*reader, events, blocks)) return std::move(*trace);
+    reader = TraceReader::Open(path);
+    if (!reader) return Failure{reader.message()};
+  }
+  return *Load(&*reader, events, {});
 }
 
 }  // namespace ranktap::collector

@@ -2,11 +2,16 @@
 #include "collector/trace/at_once.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <atomic>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "collector/report/report.h"
+#include "collector/trace/processors.h"
 #include "tests/unit/collector/synthetic_job.h"
 
 namespace ranktap::collector {
@@ -59,6 +64,52 @@ TEST_P(AtOnceTest, EachFactOfARunIsMadeOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, AtOnceTest, testing::Values(1, 4));
+
+// Waits until `count` have come, at most 20 s.
+bool WaitFor(const std::atomic<size_t>& count, size_t enough) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (count < enough && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  return count >= enough;
+}
+
+TEST(ProcessorCountTest, KeepsToTheAffinityOfTheProcess) {
+  cpu_set_t allowed;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  EXPECT_GE(ProcessorCount(), 1u);
+  EXPECT_LE(ProcessorCount(), static_cast<size_t>(CPU_COUNT(&allowed)));
+}
+
+TEST(ProcessorCountTest, KeepsToTheQuotaOfTheControlGroup) {
+  EXPECT_EQ(ProcessorsWithin(8, "150000 100000\n"), 2u);
+  EXPECT_EQ(ProcessorsWithin(8, "50000 100000\n"), 1u);
+  EXPECT_EQ(ProcessorsWithin(8, "0 100000\n"), 1u);
+  EXPECT_EQ(ProcessorsWithin(8, "1600000 100000\n"), 8u);
+  EXPECT_EQ(ProcessorsWithin(8, "max 100000\n"), 8u);
+  EXPECT_EQ(ProcessorsWithin(8, ""), 8u);
+}
+
+TEST(ForEachOnIdleTest, ALoopAloneHasAnotherProcessor) {
+  if (ProcessorCount() < 2) GTEST_SKIP() << "one processor";
+  std::atomic<size_t> working = 0;
+  ForEachOnIdle(2, [&working](size_t) {
+    ++working;
+    EXPECT_TRUE(WaitFor(working, 2));
+  });
+}
+
+TEST(ForEachOnIdleTest, ALoopBesideOthersOnAllProcessorsHasItsOwnThreadAlone) {
+  const size_t all = ProcessorCount();
+  std::atomic<size_t> busy = 0, done = 0;
+  ForEachAtOnce(all, [&](size_t) {
+    const BusyThreads this_one;
+    ++busy;
+    EXPECT_TRUE(WaitFor(busy, all));
+    const auto self = std::this_thread::get_id();
+    ForEachOnIdle(8, [self](size_t) { EXPECT_EQ(std::this_thread::get_id(), self); });
+    ++done;
+    EXPECT_TRUE(WaitFor(done, all));  // else its processor is idle for the others
+  });
+}
 
 TEST(MakeAtOnceTest, TakesInOrderAndEndsWhereItIsToldTo) {
   std::vector<size_t> taken;
