@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "collector/trace/at_once.h"
 #include "collector/trace/graph_launch_ids.h"
 #include "collector/trace/pages_ahead.h"
 
@@ -41,10 +42,11 @@ class CallIndex {
     }
   }
 
-  // Fastest for ids that nearly count up.
-  uint32_t Find(uint32_t correlation, int64_t work_start) {
+  // Fastest for ids that nearly count up. `last`: where the search before found its row; 0 at
+  // first.
+  uint32_t Find(uint32_t correlation, int64_t work_start, size_t* last) const {
     const int64_t start = LatestCallOf(work_start);
-    if (counts_up_) return FindAround(correlation);
+    if (counts_up_) return FindAround(correlation, last);
     if (!dense_.empty()) {
       const uint64_t at = uint64_t{correlation} - low_;
       if (correlation < low_ || at >= dense_.size() || dense_[at] == kNone) return kNone;
@@ -61,18 +63,23 @@ class CallIndex {
   }
 
  private:
-  uint32_t FindAround(uint32_t correlation) {
+  uint32_t FindAround(uint32_t correlation, size_t* last) const {
     constexpr size_t kNear = 16;
     const Column<uint32_t>& ids = calls_.correlation;
-    for (const size_t end = std::min(last_ + 4, ids.size()); last_ < end; ++last_) {
-      if (ids[last_] == correlation) return static_cast<uint32_t>(last_++);
+    size_t at = *last;
+    for (const size_t end = std::min(at + 4, ids.size()); at < end; ++at) {
+      if (ids[at] == correlation) {
+        *last = at + 1;
+        return static_cast<uint32_t>(at);
+      }
     }
-    size_t from = last_ < kNear ? 0 : last_ - kNear, to = std::min(ids.size(), last_ + kNear);
+    size_t from = at < kNear ? 0 : at - kNear, to = std::min(ids.size(), at + kNear);
     if (from > 0 && ids[from] > correlation) from = 0;
     if (to < ids.size() && ids[to] <= correlation) to = ids.size();
-    last_ = static_cast<size_t>(
-        std::lower_bound(ids.begin() + from, ids.begin() + to, correlation) - ids.begin());
-    return last_ < ids.size() && ids[last_] == correlation ? static_cast<uint32_t>(last_) : kNone;
+    at = static_cast<size_t>(std::lower_bound(ids.begin() + from, ids.begin() + to, correlation) -
+                             ids.begin());
+    *last = at;
+    return at < ids.size() && ids[at] == correlation ? static_cast<uint32_t>(at) : kNone;
   }
   void FillDense(uint64_t width) {
     dense_.assign(width, kNone);
@@ -99,7 +106,6 @@ class CallIndex {
 
   const ApiCalls& calls_;
   bool counts_up_ = false;
-  size_t last_ = 0;  // row that was found
   uint32_t low_ = 0;
   std::vector<uint32_t> dense_;     // by correlation - low_: the last row
   std::vector<uint32_t> previous_;  // by row: the one before with the same id; empty: all unique
@@ -107,18 +113,27 @@ class CallIndex {
 };
 
 constexpr size_t kRowsAPage = 4096 / sizeof(uint32_t);
+constexpr size_t kRowsAtATime = 1 << 16;  // joined by one thread; a thread takes longer than fewer
 
-void Join(CallIndex* calls, DeviceWork* work) {
+void Join(const CallIndex& calls, DeviceWork* work) {
   const size_t rows = work->size();
   work->launch.Truncate(0);
   uint32_t* const launch = work->launch.Grow(rows);
-  PagesAhead pages;
-  for (size_t i = 0; i < rows; ++i) {
-    if (i % kRowsAPage == 0) pages.Prepare(launch, i * sizeof(*launch), work->launch.bytes());
-    // 0 does not name a correlation: work that a device launched itself.
-    launch[i] =
-        work->correlation[i] == 0 ? kNone : calls->Find(work->correlation[i], work->start[i]);
-  }
+  ForEachOnIdle((rows + kRowsAtATime - 1) / kRowsAtATime, [&](size_t part) {
+    const size_t first = part * kRowsAtATime, end = std::min(rows, first + kRowsAtATime);
+    PagesAhead pages;
+    size_t last = 0;
+    for (size_t i = first; i < end; ++i) {
+      if (i % kRowsAPage == 0) {
+        pages.Prepare(launch + first, (i - first) * sizeof(*launch),
+                      (end - first) * sizeof(*launch));
+      }
+      // 0 does not name a correlation: work that a device launched itself.
+      launch[i] = work->correlation[i] == 0
+                      ? kNone
+                      : calls.Find(work->correlation[i], work->start[i], &last);
+    }
+  });
 }
 
 // A call that is not the work's would take its line, range and step with it.
@@ -132,11 +147,11 @@ void Unjoin(int64_t graph_ids_wrong_from, bool is_graph, DeviceWork* work) {
 }  // namespace
 
 void JoinLaunches(Trace* trace) {
-  CallIndex calls(trace->api_calls);
-  Join(&calls, &trace->kernels);
-  Join(&calls, &trace->copies);
-  Join(&calls, &trace->memsets);
-  Join(&calls, &trace->graph_launches);
+  const CallIndex calls(trace->api_calls);
+  Join(calls, &trace->kernels);
+  Join(calls, &trace->copies);
+  Join(calls, &trace->memsets);
+  Join(calls, &trace->graph_launches);
   const int64_t graph_ids_wrong_from = GraphIdsWrongFrom(*trace);
   if (graph_ids_wrong_from == std::numeric_limits<int64_t>::max()) return;
   Unjoin(graph_ids_wrong_from, false, &trace->kernels);

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <span>
+
+#include "collector/trace/at_once.h"
 
 namespace ranktap::collector {
 namespace {
@@ -55,6 +58,18 @@ void PermuteRows(Table& table, uint32_t begin, const std::vector<uint32_t>& orde
   });
 }
 
+constexpr size_t kRowsWorthAThread = 1 << 16;
+
+template <typename Table>
+void SortByStart(Table& table) {
+  StartOrder start_order;
+  std::vector<std::byte> scratch;
+  for (const UnsortedRows& rows : FindUnsorted({table.start.data(), table.size()})) {
+    const int64_t* const start = table.start.data() + rows.begin;
+    PermuteRows(table, rows.begin, start_order.Of(start, rows.end - rows.begin), &scratch);
+  }
+}
+
 }  // namespace
 
 void GatherValues(const void* from, size_t bytes, const std::vector<uint32_t>& order, void* to) {
@@ -94,14 +109,12 @@ std::vector<UnsortedRows> FindUnsorted(std::span<const int64_t> starts) {
 }
 
 void SortTables(Trace* trace) {
-  StartOrder start_order;
-  std::vector<std::byte> scratch;
-  ForEachTable(*trace, [&](auto& table) {
-    for (const UnsortedRows& rows : FindUnsorted({table.start.data(), table.size()})) {
-      const int64_t* const start = table.start.data() + rows.begin;
-      PermuteRows(table, rows.begin, start_order.Of(start, rows.end - rows.begin), &scratch);
-    }
+  std::vector<std::function<void()>> large;
+  ForEachTable(*trace, [&large](auto& table) {
+    if (table.size() < kRowsWorthAThread) return SortByStart(table);
+    large.push_back([&table] { SortByStart(table); });
   });
+  ForEachOnIdle(large.size(), [&large](size_t i) { large[i](); });
 }
 
 void ShrinkTables(Trace* trace) {
