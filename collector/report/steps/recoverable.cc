@@ -135,6 +135,7 @@ struct Moments {
 };
 
 Moments FindMoments(const Run& run) {
+  FindCriticalPath(run);  // while another thread may still make the waterfalls
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   Moments moments{std::vector<MomentsByCause>(run.traces.size())};
   std::vector<PathOfRank> paths = PathsOf(run, waterfalls);
