@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "collector/facts/backlog.h"
+#include "collector/facts/steps.h"
 #include "collector/facts/stream_numbers.h"
 
 namespace ranktap::collector {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "collector/facts/steps.h"
+#include "collector/facts/step_list.h"
 
 namespace ranktap::collector {
 

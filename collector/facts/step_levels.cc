@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "collector/facts/numbers/describe.h"
+#include "collector/facts/step_list.h"
 
 namespace ranktap::collector {
 namespace {

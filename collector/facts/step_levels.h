@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "collector/facts/steps.h"
-
 namespace ranktap::collector {
+
+struct StepList;
 
 struct StepLevels {
   enum Kind : uint8_t { kAlike, kChange, kFewLong };

@@ -19,6 +19,7 @@
 #include <iterator>
 
 #include "collector/export/exporter.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/roofline/roofline_rows.h"
 #include "collector/import/open_run.h"
 #include "collector/report/claims/claim.h"

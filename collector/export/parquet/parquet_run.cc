@@ -5,6 +5,7 @@
 #include "collector/export/parquet/parquet_tables.h"
 #include "collector/facts/collectives.h"
 #include "collector/facts/device_steps.h"
+#include "collector/facts/steps.h"
 
 namespace ranktap::collector {
 namespace {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "collector/facts/causes/device_sweep.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/host_activity.h"
 #include "collector/facts/samples/host_samples.h"
 #include "collector/facts/steps.h"

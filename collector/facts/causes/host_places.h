@@ -13,11 +13,13 @@
 #include <string_view>
 #include <vector>
 
+#include "collector/facts/causes/cause.h"
 #include "collector/facts/causes/explained_time.h"
-#include "collector/facts/causes/waterfall.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
+
+struct RankWaterfall;
 
 class PassGaps {
  public:

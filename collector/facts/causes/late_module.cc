@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "collector/facts/causes/pass_places.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/each_trace.h"
 #include "collector/facts/numbers/describe.h"
 #include "collector/facts/rank_windows.h"

@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "collector/facts/causes/cause.h"
-#include "collector/facts/causes/waterfall.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
+
+struct RankWaterfall;
 
 struct ModuleExcess {
   std::string name;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/framework/module_spans.h"
 #include "collector/facts/host_activity.h"
 #include "collector/facts/launched_work.h"

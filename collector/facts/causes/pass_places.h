@@ -10,10 +10,11 @@
 #include <string>
 #include <string_view>
 
-#include "collector/facts/causes/waterfall.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
+
+struct RankWaterfall;
 
 struct PassPlaces {
   std::string forward;   // the module with more than half of all modules' own time; maybe empty

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/numbers/describe.h"
 #include "collector/facts/numbers/interval_union.h"
 #include "collector/facts/rank_windows.h"

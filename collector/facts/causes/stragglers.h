@@ -4,11 +4,13 @@
 #include <optional>
 #include <vector>
 
-#include "collector/facts/causes/waterfall.h"
+#include "collector/facts/causes/cause.h"
 #include "collector/facts/collectives.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
+
+struct RankWaterfall;
 
 // A host that is late after a wait is late for both: the wait bounds what counts as kSync.
 inline int64_t TimeOf(Cause cause, const CauseTimes& times) {

@@ -9,6 +9,7 @@
 #include "collector/facts/each_trace.h"
 #include "collector/facts/host_activity.h"
 #include "collector/facts/numbers/interval_set.h"
+#include "collector/facts/steps.h"
 #include "collector/trace/file_notes.h"
 #include "collector/trace/framework_ranges.h"
 

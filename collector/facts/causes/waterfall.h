@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "collector/facts/causes/cause.h"
-#include "collector/facts/steps.h"
+#include "collector/facts/step_list.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "collector/facts/numbers/interval_set.h"
+#include "collector/facts/steps.h"
 #include "collector/trace/framework_ranges.h"
 
 namespace ranktap::collector {

@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "collector/facts/framework/module_spans.h"
-#include "collector/facts/steps.h"
 
 namespace ranktap::collector {
+
+struct StepList;
 
 // For each of `spans` (ModuleSpans of the trace): whether it is an evaluation. A root's forward is
 // one where no backward follows that is not another forward's; what runs in it goes with it. All

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "collector/facts/device_steps.h"
+#include "collector/facts/steps.h"
 
 namespace ranktap::collector {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "collector/facts/framework/op_modules.h"
-#include "collector/facts/steps.h"
+#include "collector/facts/step_list.h"
 #include "collector/file/result.h"
 
 namespace ranktap::collector {

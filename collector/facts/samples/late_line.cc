@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/samples/host_samples.h"
 
 namespace ranktap::collector {

@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <string>
 
-#include "collector/facts/causes/waterfall.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
+
+struct RankWaterfall;
 
 struct LateLine {
   std::string text;       // HostSamples::Describe; empty: no line stands out, or nobody looked

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/framework/program_settings.h"
 #include "collector/facts/samples/host_samples.h"
 #include "collector/facts/samples/thread_purposes.h"

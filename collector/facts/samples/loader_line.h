@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <string>
 
-#include "collector/facts/causes/waterfall.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
+
+struct RankWaterfall;
 
 struct LoaderLine {
   std::string text;     // HostSamples::Describe; empty: no line has more than half of it

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/samples/loader_line.h"
 #include "collector/report/human_units.h"
 

@@ -4,10 +4,11 @@
 
 #include <string>
 
-#include "collector/facts/causes/waterfall.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
+
+struct RankWaterfall;
 
 // "The loader is late because dataset.py:41 (Items.__getitem__), in PIL/Image.py (open), takes 71.0
 // % of its 2 workers' time; 4 workers would hide it." Empty: it has no workers, or nobody knows

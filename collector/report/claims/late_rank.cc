@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collector/facts/causes/late_module.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/pace.h"
 #include "collector/facts/rank_windows.h"
 #include "collector/facts/samples/late_line.h"

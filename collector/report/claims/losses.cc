@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "collector/facts/causes/stragglers.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/report/claims/claim.h"
 #include "collector/report/claims/cross_checks.h"
 #include "collector/report/claims/late_rank.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/facts/causes/waterfall.h"
+#include "collector/facts/causes/cause.h"
 #include "collector/report/claims/mean_step.h"
 #include "collector/trace/run.h"
 

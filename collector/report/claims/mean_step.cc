@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/report/human_units.h"
 
 namespace ranktap::collector {

@@ -5,9 +5,11 @@
 #include <string>
 #include <string_view>
 
-#include "collector/facts/causes/waterfall.h"
+#include "collector/facts/causes/cause.h"
 
 namespace ranktap::collector {
+
+struct RankWaterfall;
 
 // Mean over the ranks that have steps, or anything on a device.
 struct MeanStep {

@@ -6,6 +6,7 @@
 
 #include "collector/facts/backlog.h"
 #include "collector/facts/causes/critical_path.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/numbers/interval_set.h"
 #include "collector/report/claims/cross_checks.h"

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/each_trace.h"
 #include "collector/facts/rank_windows.h"
 #include "collector/report/claims/claim.h"

@@ -7,8 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/numbers/interval_set.h"
+
+#include "collector/facts/causes/cause.h"
 
 namespace ranktap::collector {
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/report/cells.h"
 #include "collector/report/claims/mean_step.h"
 #include "collector/report/columns.h"

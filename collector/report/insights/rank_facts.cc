@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "collector/facts/causes/device_sweep.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/sync_calls.h"
 #include "collector/report/capture/rank_summary.h"
 #include "collector/report/host/call_sites.h"
@@ -32,6 +33,10 @@ RankFacts::RankFacts(const Run& run, uint32_t trace)
   }
   counted_ = Merged(std::move(counted));
 }
+
+bool RankFacts::has_device() const { return waterfall_.counted > 0 && !waterfall_.on_host; }
+bool RankFacts::has_steps() const { return !waterfall_.steps.source.empty(); }
+int64_t RankFacts::step_ns() const { return waterfall_.mean_step; }
 
 std::string_view RankFacts::WhyNoDevice() const { return WhyNoWork(trace_); }
 

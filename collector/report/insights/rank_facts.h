@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "collector/facts/causes/waterfall.h"
+#include "collector/facts/causes/cause.h"
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/framework/operator_around.h"
 #include "collector/facts/framework/program_lines.h"
@@ -21,6 +21,8 @@
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
+
+struct RankWaterfall;
 
 // A moment of a counted step in which nothing computes, with its cause.
 struct LostPiece {
@@ -50,17 +52,17 @@ class RankFacts {
   const RankWaterfall& waterfall() const { return waterfall_; }
 
   // Something ran on a device, in steps or without.
-  bool has_device() const { return waterfall_.counted > 0 && !waterfall_.on_host; }
+  bool has_device() const;
   // Where it did not: nothing ran, or what ran is not in the file.
   std::string_view WhyNoDevice() const;
   // The host's launches are in the trace.
   bool has_launches() const;
-  bool has_steps() const { return !waterfall_.steps.source.empty(); }
+  bool has_steps() const;
 
   // The steps after the warm-up, as the devices ran them; merged. Without steps all of the trace.
   const std::vector<Interval>& counted() const { return counted_; }
   bool IsCounted(int64_t time) const;
-  int64_t step_ns() const { return waterfall_.mean_step; }
+  int64_t step_ns() const;
   // Divides a sum over counted steps.
   int64_t PerStep(int64_t sum) const;
   double TimesPerStep(int64_t count) const;

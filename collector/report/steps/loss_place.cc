@@ -10,6 +10,7 @@
 
 #include "collector/facts/causes/device_sweep.h"
 #include "collector/facts/causes/host_places.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/device_names.h"
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/each_trace.h"

@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "collector/facts/causes/waterfall.h"
 #include "collector/trace/run.h"
+
+#include "collector/facts/causes/cause.h"
 
 namespace ranktap::collector {
 

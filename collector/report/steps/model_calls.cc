@@ -8,6 +8,7 @@
 
 #include "collector/facts/host_activity.h"
 #include "collector/facts/numbers/interval_set.h"
+#include "collector/facts/steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/human_units.h"
 

@@ -7,10 +7,11 @@
 
 #include "collector/facts/flops/op_inputs.h"
 #include "collector/facts/numbers/duration_distribution.h"
-#include "collector/facts/steps.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
+
+struct StepList;
 
 struct ModelCalls {
   size_t made = 0;             // with the warm-up

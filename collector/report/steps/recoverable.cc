@@ -6,6 +6,7 @@
 
 #include "collector/facts/causes/critical_path.h"
 #include "collector/facts/causes/device_sweep.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/each_trace.h"
 #include "collector/facts/numbers/interval_set.h"
 

@@ -4,11 +4,13 @@
 #include <array>
 #include <vector>
 
-#include "collector/facts/causes/waterfall.h"
+#include "collector/facts/causes/cause.h"
 #include "collector/facts/numbers/interval_set.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
+
+struct RankWaterfall;
 
 // One for each trace: for each cause, per counted step, the moments at which the end of the run
 // waited for work of that kind on that rank: for its host where the device stood idle for the

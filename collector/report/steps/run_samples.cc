@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/device_steps.h"
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/framework/operator_around.h"

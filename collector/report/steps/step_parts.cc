@@ -3,6 +3,7 @@
 #include "collector/facts/causes/device_sweep.h"
 #include "collector/facts/causes/explained_time.h"
 #include "collector/facts/causes/host_places.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/host_activity.h"
 #include "collector/report/steps/verdict_words.h"
 

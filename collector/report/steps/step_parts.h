@@ -12,8 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "collector/facts/causes/waterfall.h"
 #include "collector/trace/run.h"
+
+#include "collector/facts/causes/cause.h"
 
 namespace ranktap::collector {
 

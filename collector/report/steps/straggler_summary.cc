@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "collector/facts/causes/stragglers.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/report/cells.h"
 #include "collector/report/claims/claim.h"
 #include "collector/report/claims/late_rank.h"

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "collector/facts/backlog.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/each_trace.h"
 #include "collector/facts/numbers/interval_set.h"

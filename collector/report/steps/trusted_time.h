@@ -4,10 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "collector/facts/causes/waterfall.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
+
+struct RankWaterfall;
 
 // Why no share of time can be trusted, for "No verdict: ...": what of the run is missing. Empty:
 // nothing is.

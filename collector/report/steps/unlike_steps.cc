@@ -14,6 +14,7 @@
 #include "collector/facts/samples/late_line.h"
 #include "collector/facts/shared_clock.h"
 #include "collector/facts/step_levels.h"
+#include "collector/facts/steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/claims/cross_checks.h"
 #include "collector/report/human_units.h"

@@ -1,4 +1,5 @@
 #include "collector/report/steps/verdict.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/report/reports.h"
 
 #include <fmt/core.h>

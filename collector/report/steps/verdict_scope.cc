@@ -7,6 +7,7 @@
 #include <set>
 
 #include "collector/facts/causes/device_sweep.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/report/capture/rank_summary.h"
 #include "collector/report/cells.h"
 #include "collector/report/human_units.h"

@@ -4,10 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "collector/facts/causes/waterfall.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
+
+struct RankWaterfall;
 
 bool AnythingRanOnADevice(const Run& run);
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/facts/causes/waterfall.h"
+#include "collector/facts/causes/cause.h"
 #include "collector/trace/operator_join.h"
 #include "collector/trace/run.h"
 

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "collector/facts/causes/device_sweep.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/collective_types.h"
 #include "collector/facts/collectives.h"
 #include "collector/facts/stream_numbers.h"

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "collector/facts/causes/device_sweep.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/framework/evaluation_forwards.h"
 #include "collector/facts/framework/timed_steps.h"
 #include "collector/facts/kernel_kinds.h"
+#include "collector/facts/steps.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/chosen_work.h"
 #include "collector/report/insights/pass_times.h"

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/host_activity.h"
 #include "collector/report/claims/late_loader.h"
 #include "collector/report/human_units.h"

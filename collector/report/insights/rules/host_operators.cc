@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/flops/op_flops.h"
 #include "collector/facts/roofline/roofs.h"
 #include "collector/report/human_units.h"

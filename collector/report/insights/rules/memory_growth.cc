@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/framework/memory_blocks.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"

@@ -5,6 +5,7 @@
 #include <array>
 #include <string_view>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/host_waits.h"
 #include "collector/report/insights/rules/all_rules.h"

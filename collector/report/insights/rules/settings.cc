@@ -6,9 +6,11 @@
 #include <set>
 #include <string>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/framework/program_settings.h"
 #include "collector/facts/host_activity.h"
 #include "collector/facts/samples/taken_time.h"
+#include "collector/facts/steps.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"
 #include "proto/framework_marks.h"

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "collector/facts/causes/stragglers.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/collectives.h"
 #include "collector/facts/numbers/describe.h"
 #include "collector/report/cells.h"

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"
 #include "collector/trace/device_counters.h"

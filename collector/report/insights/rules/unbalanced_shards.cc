@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/numbers/describe.h"
 #include "collector/report/cells.h"
 #include "collector/report/human_units.h"

@@ -6,7 +6,9 @@
 #include <map>
 #include <set>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/flops/op_flops.h"
+#include "collector/facts/steps.h"
 #include "collector/report/cells.h"
 #include "collector/report/human_units.h"
 #include "collector/report/insights/rules/all_rules.h"

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/samples/thread_purposes.h"
 #include "tests/unit/collector/facts/samples/sampled_trace.h"
 

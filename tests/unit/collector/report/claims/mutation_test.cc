@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/flops/op_flops.h"
 #include "collector/facts/roofline/roofline.h"
 #include "collector/import/open_run.h"

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/report/reports.h"
 #include "collector/report/steps/recoverable.h"
 #include "tests/unit/collector/report/insights/insight_program.h"

@@ -4,6 +4,8 @@
 
 #include "tests/unit/collector/report/insights/insight_program.h"
 
+#include "collector/facts/causes/waterfall.h"
+
 namespace ranktap::collector {
 namespace {
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "collector/facts/causes/stragglers.h"
+#include "collector/facts/causes/waterfall.h"
 #include "collector/facts/device_steps.h"
 #include "collector/report/insights/find_insights.h"
 #include "collector/report/steps/verdict.h"

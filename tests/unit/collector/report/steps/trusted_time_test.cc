@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "collector/facts/causes/waterfall.h"
 #include "collector/report/steps/verdict.h"
 #include "tests/unit/collector/report/steps/planted_program.h"
 

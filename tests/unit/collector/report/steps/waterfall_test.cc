@@ -5,6 +5,8 @@
 #include <random>
 
 #include "collector/facts/causes/stragglers.h"
+#include "collector/facts/causes/waterfall.h"
+#include "collector/facts/steps.h"
 #include "collector/report/reports.h"
 #include "collector/report/steps/verdict.h"
 #include "tests/unit/collector/report/insights/insight_program.h"
