@@ -68,11 +68,12 @@ void Sort(std::vector<int64_t>* times) {
   if (!std::ranges::is_sorted(*times)) std::ranges::sort(*times);
 }
 
-// At equal times what is added comes first: a count is never below nothing. `added` is by time, and
-// so are the removals for which `visit_removed` calls what it is given. All are from `first` to
-// `last`.
-template <typename VisitRemoved>
-std::vector<Point> Summed(const std::vector<int64_t>& added, int64_t first, int64_t last,
+// At equal times what is added comes first: a count is never below nothing. All times are from
+// `first` to `last`. add_until(time, change) calls change(its time, how many) for what was added
+// since the last call and until `time`, visit_removed(remove) calls remove(its time) for what was
+// removed; both by time.
+template <typename AddUntil, typename VisitRemoved>
+std::vector<Point> Summed(int64_t first, int64_t last, AddUntil add_until,
                           VisitRemoved visit_removed) {
   int64_t now = first, value = 0;
   Curve curve(first, last);
@@ -80,13 +81,11 @@ std::vector<Point> Summed(const std::vector<int64_t>& added, int64_t first, int6
     if (time != now) curve.Add(std::exchange(now, time), value);
     value += by;
   };
-  const int64_t* next = added.data();
-  const int64_t* const end = next + added.size();
   visit_removed([&](int64_t time) {
-    for (; next != end && *next <= time; ++next) change(*next, 1);
+    add_until(time, change);
     change(time, -1);
   });
-  for (; next != end; ++next) change(*next, 1);
+  add_until(INT64_MAX, change);
   curve.Add(now, value);
   return curve.Take();
 }
@@ -134,16 +133,16 @@ class Usage {
 void AddDevices(const Trace& trace, std::vector<ActivityCounter>* counters) {
   struct Device {
     int64_t first = INT64_MAX, last = INT64_MIN;  // of what is busy
-    std::vector<int64_t> launched;
-    int64_t last_launched = INT64_MIN;  // when the last of them began
+    std::vector<uint32_t> launches;               // calls, one for each piece of work
+    int64_t last_launched = INT64_MIN;            // when the last piece began
   };
   std::map<uint32_t, Device> devices;
   // As they are: DeviceTimeline() would be made for this alone where a run is exported.
   const DeviceWork* const tables[] = {&trace.kernels, &trace.copies, &trace.memsets,
                                       &trace.graph_launches};
-  const int64_t* const calls = trace.api_calls.start.data();
-  const auto is_launched = [calls](const DeviceWork& work, size_t i) {
-    return work.launch[i] != kNone && calls[work.launch[i]] <= work.start[i];
+  const Column<int64_t>& calls = trace.api_calls.start;
+  const auto is_launched = [&calls](uint32_t call, int64_t start) {
+    return call != kNone && calls[call] <= start;
   };
   std::vector<MergedTable> merged;
   for (const DeviceWork* const work : tables) {
@@ -159,28 +158,40 @@ void AddDevices(const Trace& trace, std::vector<ActivityCounter>* counters) {
         device.first = std::min(device.first, start);
         device.last = std::max(device.last, end);
       }
-      if (!is_launched(*work, i)) continue;
-      device.launched.push_back(calls[work->launch[i]]);
+      const uint32_t call = work->launch[i];
+      if (!is_launched(call, start)) continue;
+      device.launches.push_back(call);
       device.last_launched = std::max(device.last_launched, start);
     }
   }
+  // Work of several streams does not begin as it was launched; its calls are counted, not sorted.
+  std::vector<uint32_t> launched(calls.size());
+  const bool several = devices.size() > 1;
   for (auto& [number, device] : devices) {
     Usage usage(std::min(device.first, device.last), device.last);
     const auto visit = [&, number = number](auto began) {
       MergeTables(merged, [&](size_t table, size_t row) {
         const DeviceWork& work = *tables[table];
         const int64_t start = work.start[row];
-        if (start == kUntimed || trace.lanes[work.lane[row]].device != number) return;
+        if (start == kUntimed) return;
+        if (several && trace.lanes[work.lane[row]].device != number) return;
         usage.Add(start, work.end[row]);
-        if (is_launched(work, row)) began(start);
+        if (is_launched(work.launch[row], start)) began(start);
       });
     };
     std::vector<Point> pending;
-    if (device.launched.empty()) {
+    if (device.launches.empty()) {
       visit([](int64_t) {});
     } else {
-      Sort(&device.launched);
-      pending = Summed(device.launched, device.launched.front(), device.last_launched, visit);
+      for (const uint32_t call : device.launches) ++launched[call];
+      size_t call = 0;
+      while (launched[call] == 0) ++call;
+      const auto add_until = [&](int64_t time, auto change) {
+        for (; call < calls.size() && calls[call] <= time; ++call) {
+          if (launched[call] != 0) change(calls[call], std::exchange(launched[call], 0));
+        }
+      };
+      pending = Summed(calls[call], device.last_launched, add_until, visit);
     }
     if (device.first < device.last) counters->push_back({"gpu_usage_ratio", number, usage.Take()});
     if (!pending.empty()) counters->push_back({"pending work", number, std::move(pending)});
@@ -208,9 +219,14 @@ void AddAllocations(const Trace& trace, std::vector<ActivityCounter>* counters) 
     Sort(&added), Sort(&removed);
     const int64_t first = std::min(added.front(), removed.empty() ? INT64_MAX : removed.front());
     const int64_t last = std::max(added.back(), removed.empty() ? INT64_MIN : removed.back());
-    counters->push_back({"alive tensors", memory, Summed(added, first, last, [&](auto remove) {
-                           std::ranges::for_each(removed, remove);
-                         })});
+    size_t next = 0;
+    const auto add_until = [&, &added = added](int64_t time, auto change) {
+      for (; next < added.size() && added[next] <= time; ++next) change(added[next], 1);
+    };
+    const auto visit = [&removed = removed](auto remove) {
+      std::ranges::for_each(removed, remove);
+    };
+    counters->push_back({"alive tensors", memory, Summed(first, last, add_until, visit)});
   }
 }
 

@@ -51,6 +51,14 @@ TEST(ActivityCounters, PendingWorkRisesWithEachLaunchAndFallsAsWorkBegins) {
             (Points{{100, 1}, {200, 2}, {400, 1}, {500, 0}, {600, 1}, {900, 0}}));
 }
 
+TEST(ActivityCounters, PendingWorkMayBeginInAnotherOrderThanItWasLaunched) {
+  Trace trace = OneDevice();
+  AddKernel(100, 300, 400, &trace);
+  AddKernel(200, 900, 1000, &trace);
+  std::swap(trace.kernels.launch[0], trace.kernels.launch[1]);
+  EXPECT_EQ(PointsOf(trace, "pending work"), (Points{{100, 1}, {200, 2}, {300, 1}, {900, 0}}));
+}
+
 TEST(ActivityCounters, ALongCurveOfDamagedTimesKeepsEachPoint) {
   constexpr int64_t kLaunches = 5000;
   Trace damaged = OneDevice(), whole = OneDevice();
