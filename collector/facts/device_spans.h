@@ -27,11 +27,11 @@ struct DeviceSpan {
   WorkKind kind = WorkKind::kCompute;
 };
 
-// Pieces in the order in which they were appended. Keeps 1.25 B of a kernel (5 where the rows of
-// kernels do not count up) and reads the rest in the trace's columns as it is asked: kept whole,
-// the kernels of 64 ranks of a million events took 1.2 GB. Other work, mostly rare, is kept whole.
-// A piece is made as it is read: nobody keeps a pointer to one. Lives as long as the columns do;
-// moving the trace leaves them where they are.
+// Pieces in the order in which they were appended. Keeps 1.25 B of a kernel and reads the rest in
+// the trace's columns as it is asked: kept whole, the kernels of 64 ranks of a million events took
+// 1.2 GB, and with their rows 0.16. Other work, mostly rare, is kept whole, and so are kernels
+// whose rows do not count up. A piece is made as it is read: nobody keeps a pointer to one. Lives
+// as long as the columns do; moving the trace leaves them where they are.
 class DeviceSpans {
  public:
   class Iterator;
@@ -50,26 +50,33 @@ class DeviceSpans {
     groups_.reserve(pieces / kGroup + 1);
   }
   void Append(const DeviceSpan& span) {
-    if (span.table == DeviceSpan::Table::kKernel && span.row < kOther) {
+    if (span.table == DeviceSpan::Table::kKernel) {
       AppendKernel(span.row, span.kind);
-      return;
+    } else {
+      AppendWhole(span);
     }
-    Add(kOther | static_cast<uint32_t>(others_.size()), span.kind);
-    others_.push_back(span);
   }
-  // `row` < 2^31.
-  void AppendKernel(uint32_t row, WorkKind kind) { Add(row, kind); }
+  void AppendKernel(uint32_t row, WorkKind kind) {
+    const auto i = static_cast<uint32_t>(pieces_.size());
+    const uint8_t before = BeginPiece();
+    Group& group = groups_.back();
+    if (i % kGroup == before) group.row_minus_place = row - i + before;  // its first kernel
+    if (i + group.row_minus_place - before != row) {
+      AppendWhole(KernelAt(row, kind));
+    } else {
+      pieces_.push_back({static_cast<uint8_t>(kind), 0, before});
+    }
+  }
 
   size_t size() const { return pieces_.size(); }
   bool empty() const { return pieces_.empty(); }
   // Inlined, it reads those columns alone whose fields are asked for.
   [[gnu::always_inline]] DeviceSpan operator[](size_t i) const {
-    const uint32_t at = rows_.empty() ? Place(i) : rows_[i];
-    if ((at & kOther) != 0) return others_[at & ~kOther];
-    const Lane& lane = lanes_[lane_[at]];
-    return {start_[at],       end_[at], lane.device, lane.stream,
-            name_[at],        at,       launch_[at], DeviceSpan::Table::kKernel,
-            pieces_[i].kind()};
+    const Piece piece = pieces_[i];
+    const Group& group = groups_[i / kGroup];
+    if (piece.is_whole != 0) return whole_[group.whole + piece.whole_before];
+    return KernelAt(static_cast<uint32_t>(i) + group.row_minus_place - piece.whole_before,
+                    static_cast<WorkKind>(piece.kind));
   }
   DeviceSpan front() const { return (*this)[0]; }
   DeviceSpan back() const { return (*this)[size() - 1]; }
@@ -77,39 +84,37 @@ class DeviceSpans {
   Iterator end() const;
 
  private:
-  static constexpr uint32_t kOther = uint32_t{1} << 31;
   static constexpr size_t kGroup = 32;
 
   struct Piece {
-    WorkKind kind() const { return static_cast<WorkKind>(of_kind); }
-    uint8_t of_kind : 2, is_other : 1, others_before : 5;  // before it in its group
+    uint8_t kind : 2, is_whole : 1, whole_before : 5;  // those before it in its group
   };
   static_assert(sizeof(Piece) == 1);
   struct Group {
-    uint32_t row = 0;    // of its first kernel
-    uint32_t other = 0;  // place in others_ of its first piece that is none
+    uint32_t row_minus_place = 0;  // of its kernels that are not kept whole, without whole_before
+    uint32_t whole = 0;            // its first in whole_
   };
 
-  [[gnu::always_inline]] uint32_t Place(size_t i) const {
-    const Piece piece = pieces_[i];
-    const Group& group = groups_[i / kGroup];
-    if (piece.is_other != 0) return kOther | (group.other + piece.others_before);
-    return group.row + static_cast<uint32_t>(i % kGroup) - piece.others_before;
+  [[gnu::always_inline]] DeviceSpan KernelAt(uint32_t row, WorkKind kind) const {
+    const Lane& lane = lanes_[lane_[row]];
+    return {start_[row], end_[row], lane.device,  lane.stream,
+            name_[row],  row,       launch_[row], DeviceSpan::Table::kKernel,
+            kind};
   }
-  void Add(uint32_t place, WorkKind kind) {
-    const size_t i = pieces_.size();
-    const bool is_other = (place & kOther) != 0;
-    uint8_t before = 0;
-    if (i % kGroup == 0) {
-      groups_.push_back({.other = static_cast<uint32_t>(others_.size())});
-    } else {
-      before = pieces_.back().others_before + pieces_.back().is_other;
+  // How many of its group are kept whole so far.
+  uint8_t BeginPiece() {
+    if (pieces_.size() % kGroup != 0) {
+      return static_cast<uint8_t>(pieces_.back().whole_before + pieces_.back().is_whole);
     }
-    pieces_.push_back({static_cast<uint8_t>(kind), is_other, before});
-    if (!is_other && i % kGroup == before) groups_.back().row = place;
-    if (rows_.empty() && Place(i) == place) return;
-    for (size_t at = rows_.size(); at < i; ++at) rows_.push_back(Place(at));
-    rows_.push_back(place);
+    if (groups_.size() * kGroup == pieces_.size()) {
+      groups_.push_back({.whole = static_cast<uint32_t>(whole_.size())});
+    }
+    return 0;
+  }
+  void AppendWhole(const DeviceSpan& span) {
+    const uint8_t before = BeginPiece();
+    pieces_.push_back({static_cast<uint8_t>(span.kind), 1, before});
+    whole_.push_back(span);
   }
 
   const int64_t *start_ = nullptr, *end_ = nullptr;  // of kernels, as all columns here
@@ -117,8 +122,7 @@ class DeviceSpans {
   const Lane* lanes_ = nullptr;
   std::vector<Piece> pieces_;
   std::vector<Group> groups_;
-  std::vector<uint32_t> rows_;  // else by piece: row of a kernel, or kOther and a place in others_
-  std::vector<DeviceSpan> others_;
+  std::vector<DeviceSpan> whole_;
 };
 
 class DeviceSpans::Iterator {
@@ -136,8 +140,9 @@ class DeviceSpans::Iterator {
   Iterator() = default;
   Iterator(const DeviceSpans* spans, size_t at) : spans_(spans), at_(at) {}
 
-  DeviceSpan operator*() const { return (*spans_)[at_]; }
-  Arrow operator->() const { return {(*spans_)[at_]}; }
+  // What reads spans is compiled at -O1, which inlines nothing else: all fields were read.
+  [[gnu::always_inline]] DeviceSpan operator*() const { return (*spans_)[at_]; }
+  [[gnu::always_inline]] Arrow operator->() const { return {(*spans_)[at_]}; }
   DeviceSpan operator[](difference_type n) const { return *(*this + n); }
   Iterator& operator+=(difference_type n) {
     at_ += static_cast<size_t>(n);

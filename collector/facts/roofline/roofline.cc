@@ -44,8 +44,10 @@ class RangeAround {
     const std::vector<uint32_t>& rows = by_writer_[writer].rows;
     size_t& after = by_writer_[writer].after;
     const auto is_before = [&](size_t i) { return ranges_[rows[i]].start <= time; };
-    // Work comes nearly in the order of its launches.
-    if (after < rows.size() && is_before(after)) ++after;
+    // Work comes nearly in the order of its launches, each stream's.
+    constexpr int kNear = 8;
+    for (int i = 0; i < kNear && after < rows.size() && is_before(after); ++i) ++after;
+    for (int i = 0; i < kNear && after > 0 && !is_before(after - 1); ++i) --after;
     if ((after > 0 && !is_before(after - 1)) || (after < rows.size() && is_before(after))) {
       after = static_cast<size_t>(
           std::ranges::upper_bound(rows, time, {},
