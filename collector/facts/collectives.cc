@@ -138,6 +138,7 @@ class Matcher {
       }
       if (into->members.empty()) {
         *into = identity.as;
+      } else if (into->members.size() == 1) {  // not before: calls that nobody shares are many
         into->members.reserve(identity.sharers);
       }
       into->members.push_back(call.member);
