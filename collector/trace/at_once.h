@@ -17,16 +17,26 @@ namespace ranktap::collector {
 inline size_t ThreadsFor(size_t count) { return std::min(count, ProcessorCount()); }
 
 // Calls visit(i) for each i below `count`, on this thread and `helpers` more, and returns when all
-// are done. It must not throw.
+// are done. Where one throws, no other begins, and the first that was thrown is thrown here.
 template <typename Visit>
 void ForEachOn(size_t helpers, size_t count, Visit&& visit) {
   std::atomic<size_t> next = 0;
+  std::atomic<bool> has_failed = false;
+  std::exception_ptr failure;
   const auto work = [&] {
-    for (size_t i = next++; i < count; i = next++) visit(i);
+    try {
+      for (size_t i = next++; i < count; i = next++) visit(i);
+    } catch (...) {
+      next = count;
+      if (!has_failed.exchange(true)) failure = std::current_exception();
+    }
   };
-  std::vector<std::jthread> threads;
-  for (size_t i = 0; i < helpers; ++i) threads.emplace_back(work);
-  work();
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < helpers; ++i) threads.emplace_back(work);
+    work();
+  }
+  if (failure) std::rethrow_exception(failure);
 }
 
 // The same on all processors.

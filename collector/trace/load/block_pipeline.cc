@@ -15,7 +15,16 @@ std::span<const Block> BlocksAfter(const Block& last, std::span<const Block> blo
 }
 
 bool BlockPipeline::Run() {
-  ForEachOnIdle(kThreads, [this](size_t) { Work(); });
+  ForEachOnIdle(kThreads, [this](size_t) {
+    try {
+      Work();
+    } catch (...) {  // for want of memory: nobody is to wait for this thread
+      const std::lock_guard lock(mutex_);
+      has_failed_ = true;
+      changed_.notify_all();
+      throw;
+    }
+  });
   return !has_failed_;
 }
 

@@ -111,6 +111,19 @@ TEST(ForEachOnIdleTest, ALoopBesideOthersOnAllProcessorsHasItsOwnThreadAlone) {
   });
 }
 
+TEST(ForEachAtOnceTest, WhatAThreadThrowsIsThrownToWhoAsked) {
+  std::atomic<int> visits = 0;
+  const auto visit = [&visits](size_t i) {
+    ++visits;
+    if (i == 1) throw std::runtime_error("the second");
+  };
+  EXPECT_THROW(ForEachOn(3, 4, visit), std::runtime_error);
+  EXPECT_LE(visits, 4);
+  visits = 0;
+  EXPECT_THROW(ForEachOn(0, 4, visit), std::runtime_error);
+  EXPECT_EQ(visits, 2);  // no other begins
+}
+
 TEST(MakeAtOnceTest, TakesInOrderAndEndsWhereItIsToldTo) {
   std::vector<size_t> taken;
   MakeAtOnce(
