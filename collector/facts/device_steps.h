@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "collector/facts/step_list.h"
+#include "collector/trace/model.h"
 
 namespace ranktap::collector {
 

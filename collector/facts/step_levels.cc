@@ -109,7 +109,7 @@ StepLevels LevelsOf(const StepList& steps, const std::vector<bool>& recorded) {
   }
   if (steps.source.empty() || steps.is_period || counted.size() < kLeastOfALevel) return {};
   // Few long steps move the mean of a stretch, so that a change would be said to be theirs.
-  const StepLevels few = FewLong(steps, counted, recorded);
+  StepLevels few = FewLong(steps, counted, recorded);
   const bool is_stretch =
       few.some.size() >= kLeastStretch && few.some.back() - few.some.front() < few.some.size();
   if (few.kind == StepLevels::kFewLong && !is_stretch) return few;

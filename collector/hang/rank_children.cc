@@ -73,7 +73,7 @@ std::vector<EndedChild> RankChildren::EndedOf(pid_t rank, uint64_t now_ns) const
   if (found == ended_.end()) return told;
   for (EndedChild child : found->second) {
     child.age_ns = now_ns - child.end.seen_ns;
-    if (child.age_ns <= kToldNs) told.push_back(std::move(child));
+    if (child.age_ns <= kToldNs) told.push_back(child);
   }
   return told;
 }

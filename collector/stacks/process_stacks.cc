@@ -182,10 +182,9 @@ class StackReader::Reader {
 
  private:
   std::string Locate() {
-    bool found = false;
-    for (const MappedFile& file : CandidatesIn(process_)) {
-      if ((found = LocateIn(file, memory_, &place_))) break;
-    }
+    const bool found = std::ranges::any_of(CandidatesIn(process_), [this](const MappedFile& file) {
+      return LocateIn(file, memory_, &place_);
+    });
     if (!found) return WhyNoPython();
     const std::string_view problem = proto::FindPythonLayout(memory_, place_, &layout_);
     if (problem.empty()) return "";

@@ -9,6 +9,7 @@
 
 #include "collector/facts/causes/waterfall.h"
 #include "collector/facts/framework/program_settings.h"
+#include "collector/facts/numbers/interval_union.h"
 #include "collector/facts/samples/host_samples.h"
 #include "collector/facts/samples/thread_purposes.h"
 #include "collector/facts/samples/time_by_text.h"

@@ -155,8 +155,7 @@ std::string AnotherRankFallsBehind(const Run& run) {
 
 std::string PlaceOfExcess(const Run& run, const Straggler& straggler) {
   if (!straggler.cause) return "";
-  const std::string module =
-      ModuleOfExcess(run, straggler.trace, *straggler.cause, straggler.excess_ns);
+  std::string module = ModuleOfExcess(run, straggler.trace, *straggler.cause, straggler.excess_ns);
   if (!module.empty() || *straggler.cause != Cause::kCompute) return module;
   const std::vector<ModuleExcess> kernels = ExcessOfKernels(run, straggler.trace);
   if (kernels.empty() || kernels[0].ns * 2 <= straggler.excess_ns) return "";

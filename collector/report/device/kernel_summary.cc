@@ -169,7 +169,7 @@ std::vector<KernelRow> SummarizeKernels(const std::vector<Trace>& traces,
                                         const ReportOptions& options) {
   std::map<KernelKey, KernelRow> rows;
   const auto sum_up = [&](size_t t) { return SumKernels(traces[t], options); };
-  const auto add = [&rows](size_t, KernelSums of_trace) {
+  const auto add = [&rows](size_t, KernelSums&& of_trace) {
     for (auto& [key, sum] : of_trace) {
       KernelRow& row = rows[key];
       std::tie(row.name, row.grid, row.block) = key;

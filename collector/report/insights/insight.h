@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collector/facts/numbers/interval_set.h"
+#include "collector/trace/model.h"
 
 #include "collector/facts/causes/cause.h"
 
