@@ -7,10 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "collector/facts/causes/cause.h"
 #include "collector/facts/numbers/interval_set.h"
 #include "collector/trace/model.h"
-
-#include "collector/facts/causes/cause.h"
 
 namespace ranktap::collector {
 

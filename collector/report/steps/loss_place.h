@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "collector/trace/run.h"
-
 #include "collector/facts/causes/cause.h"
+#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 

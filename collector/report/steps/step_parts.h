@@ -12,9 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "collector/trace/run.h"
-
 #include "collector/facts/causes/cause.h"
+#include "collector/trace/run.h"
 
 namespace ranktap::collector {
 

@@ -67,6 +67,7 @@ def launch(jobs):
 if 'CAUSE' not in os.environ:
     launch(sys.argv[1:])
 
+
 def wait_until_watched():
     """A pidfd of ours is open in `ranktap run`."""
     pid = re.compile(rf'^Pid:\t{os.getpid()}$', re.M)

@@ -2,9 +2,8 @@
 // thing.
 #include <gtest/gtest.h>
 
-#include "tests/unit/collector/report/insights/insight_program.h"
-
 #include "collector/facts/causes/waterfall.h"
+#include "tests/unit/collector/report/insights/insight_program.h"
 
 namespace ranktap::collector {
 namespace {
