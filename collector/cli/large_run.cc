@@ -62,13 +62,14 @@ struct Sizes {
     events += more;
     largest = std::max(largest, more);
   }
-  uint64_t Bytes(unsigned at_once) const {
-    return events * kKeptBytes + std::min(events, largest * std::max(at_once, 1u)) * kWorkBytes;
+  uint64_t Bytes(size_t at_once) const {
+    return events * kKeptBytes +
+           std::min(events, largest * std::max<size_t>(at_once, 1)) * kWorkBytes;
   }
 };
 
 // "--ranks 0-21": the first that take no more than `most` together; empty: no part of them.
-std::string RanksWithin(const Sizes& sizes, uint64_t most, unsigned at_once) {
+std::string RanksWithin(const Sizes& sizes, uint64_t most, size_t at_once) {
   std::set<int64_t> ranks;
   Sizes first;
   for (const auto& [rank, events] : sizes.by_rank) {
@@ -100,7 +101,7 @@ uint64_t FreeMemory(const std::string& root) {
 }
 
 RunRoom RoomFor(const std::vector<std::string>& paths, const RunSelection& selection,
-                bool names_tables, uint64_t free_bytes, unsigned at_once) {
+                bool names_tables, uint64_t free_bytes, size_t at_once) {
   RunRoom room;
   if (paths.size() != 1) return room;
   const Result<RunFiles> files = FindTraces(paths[0]);

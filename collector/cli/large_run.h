@@ -1,14 +1,15 @@
 // Whether a run fits into memory, asked before it is loaded.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "collector/cli/run_selection.h"
 #include "collector/report/options.h"
+#include "collector/trace/processors.h"
 
 namespace ranktap::collector {
 
@@ -29,8 +30,7 @@ struct RunRoom {
 // tables (`names_tables`) and of some steps it is known only what the loaded run takes at least.
 // `at_once`: how many ranks are worked on at a time.
 RunRoom RoomFor(const std::vector<std::string>& paths, const RunSelection& selection,
-                bool names_tables, uint64_t free_bytes,
-                unsigned at_once = std::thread::hardware_concurrency());
+                bool names_tables, uint64_t free_bytes, size_t at_once = ProcessorCount());
 
 // Once the filters are done: gives back what no report asks for with these options, 5.6 B an event.
 // These are the correlation ids of device work and of API calls, whose launches and records of

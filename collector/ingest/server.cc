@@ -62,7 +62,7 @@ bool Server::OnFrame(Connection* connection, const proto::FrameView& frame,
 void Server::OnStoreReply(StoreReply reply) {
   // A task is copied, and a block should not be.
   auto shared = std::make_shared<StoreReply>(std::move(reply));
-  loop_.Post([this, shared] { sessions_->OnStoreReply(std::move(*shared)); });
+  loop_.Post([this, shared] { sessions_->OnStoreReply(*shared); });
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): another thread copies it later

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -197,6 +198,16 @@ TEST_F(Takers, EndWhereOneSaysSo) {
       Run([&of_host](BlockAhead*) { return ++of_host < 5; }, [](BlockAhead*) { return true; }));
   EXPECT_EQ(of_host, 5u);
   EXPECT_LE(taken_, 4u);
+}
+
+// For want of memory: the other threads do not wait for what is not taken any more.
+TEST_F(Takers, EndWhereOneThrows) {
+  size_t of_host = 0;
+  const auto host = [&of_host](BlockAhead*) {
+    if (++of_host == 5) throw std::bad_alloc();
+    return true;
+  };
+  EXPECT_THROW((void)Run(host, [](BlockAhead*) { return true; }), std::bad_alloc);
 }
 
 }  // namespace
