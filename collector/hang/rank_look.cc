@@ -2,11 +2,14 @@
 
 #include <fmt/core.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <string_view>
+#include <thread>
 
 #include "collector/file/printable.h"
 #include "collector/stacks/native_stack.h"
@@ -179,17 +182,34 @@ void AddCuda(const CudaState& state, pid_t main_thread, RankLook* look) {
   look->cuda_call_ns = static_cast<uint64_t>(*call->second.since_ns);
 }
 
+// By all its threads: the kernel tells nobody else of one at once. RankWork tells of the others.
+uint64_t CpuNsOf(pid_t pid) {
+  clockid_t clock = 0;
+  timespec now{};
+  if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &now) != 0) return 0;
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
 // A short operator in a loop has the same stack most of the time; and what computes for long gives
-// the GIL back, as an endless loop in C mostly does not.
-bool IsChanging(const ThreadStack& first, StackReader* reader) {
-  constexpr int kReads = 20;  // 2 ms
-  if (!first.holds_gil) return true;
-  for (int i = 0; i < kReads; ++i) {
+// the GIL back, as an endless loop in C mostly does not. A rank that has no processor stands still
+// whatever it does: at a load of 14 on 2 cores one that evaluated was said to be stuck.
+StackMotion MotionOf(pid_t pid, const ThreadStack& first, StackReader* reader) {
+  constexpr uint64_t kRunsNs = 2'000'000;
+  constexpr auto kLongest = std::chrono::milliseconds(50), kPause = std::chrono::milliseconds(1);
+  if (!first.holds_gil) return StackMotion::kChanges;
+  const auto end = std::chrono::steady_clock::now() + kLongest;
+  const uint64_t began = CpuNsOf(pid);
+  for (uint64_t before = began; std::chrono::steady_clock::now() < end;) {
     const ProcessStacks again = reader->Read();
     const ThreadStack* const main = MainThreadOf(again);
-    if (main == nullptr || !main->holds_gil || main->frames != first.frames) return true;
+    if (main == nullptr || !main->holds_gil || main->frames != first.frames)
+      return StackMotion::kChanges;
+    const uint64_t ran = CpuNsOf(pid);
+    if (ran - began >= kRunsNs) return StackMotion::kStays;
+    if (ran == before) std::this_thread::sleep_for(kPause);
+    before = ran;
   }
-  return false;
+  return StackMotion::kUnknown;
 }
 
 }  // namespace
@@ -225,7 +245,7 @@ RankLook LookAt(uint32_t rank, pid_t pid, CudaStateReader* cuda) {
   StackReader reader(pid);
   look.stacks = reader.Read();
   const ThreadStack* const main = MainThreadOf(look.stacks);
-  look.is_changing = main != nullptr && main->does == "runs" && IsChanging(*main, &reader);
+  if (main != nullptr && main->does == "runs") look.motion = MotionOf(pid, *main, &reader);
   for (const pid_t child : children) {
     if (look.workers.size() == kMostWorkers) break;
     ProcessStacks stacks = ReadProcessStacks(child);

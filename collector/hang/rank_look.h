@@ -25,6 +25,9 @@ struct RankWork {
   bool operator==(const RankWork&) const = default;
 };
 
+// kUnknown: it got no processor while it was looked at, or does not run.
+enum class StackMotion : uint8_t { kUnknown, kStays, kChanges };
+
 struct RankLook {
   uint32_t rank = 0;
   pid_t pid = 0;
@@ -42,13 +45,13 @@ struct RankLook {
   ProcessStacks stacks;
   std::vector<ProcessStacks> workers;  // of children that run Python
   std::vector<EndedChild> ended_children;
-  bool is_changing = false;  // a main thread that runs: its stack did, or without the GIL
-  bool is_in_torch = false;  // blocked in a lock below PyTorch's own native code
+  StackMotion motion = StackMotion::kUnknown;  // a main thread that runs; kChanges: or has no GIL
+  bool is_in_torch = false;                    // blocked in a lock below PyTorch's own native code
 };
 
 // Some 50 us.
 RankLook GlanceAt(uint32_t rank, pid_t pid, CudaStateReader* cuda);
-// Some milliseconds.
+// Some milliseconds; of a rank that runs while others have the processors, 50.
 RankLook LookAt(uint32_t rank, pid_t pid, CudaStateReader* cuda);
 
 // Null: there is none that can be read.

@@ -85,7 +85,7 @@ void WaitRules::Compare(const RankLook& look, uint64_t now_ns, Rank* rank) const
   rank->functions_move =
       rank->full.is_full && now != nullptr && then != nullptr && !SameFunctions(*then, *now);
   if (!is_same) {
-    rank->same_looks = 0;
+    rank->same_looks = rank->still_looks = 0;
     rank->same_since = now_ns;
   }
   ++rank->same_looks;
@@ -97,9 +97,13 @@ void WaitRules::Compare(const RankLook& look, uint64_t now_ns, Rank* rank) const
   // memory and other threads.
   const bool computes = rank->wanted > kBusyShare;
   const bool gets_on =
-      computes && (look.is_changing || work.faults != before.faults ||
+      computes && (look.motion == StackMotion::kChanges || work.faults != before.faults ||
                    work.others_cpu != before.others_cpu || look.sleeps != rank->full.sleeps);
-  if (!rank->full.is_full || did_work || gets_on || rank->functions_move) rank->worked_ns = now_ns;
+  rank->still_looks += look.motion == StackMotion::kStays ? 1 : 0;
+  if (!rank->full.is_full || did_work || gets_on || rank->functions_move) {
+    rank->worked_ns = now_ns;
+    rank->still_looks = 0;
+  }
 }
 
 void WaitRules::Take(RankLook look, uint64_t now_ns) {
@@ -186,8 +190,10 @@ WaitCause WaitRules::CauseOf(const Rank& awaited, uint64_t now_ns, uint64_t limi
   if (IsStopped(awaited.glance)) return WaitCause::kStopped;
   if (ReadsTerminal(awaited.full)) return WaitCause::kAsksTerminal;
   if (awaited.full.stacks.threads.empty()) return WaitCause::kUnreadable;
-  const uint64_t still = awaited.wanted > kBusyShare ? limit_ns : kStillNs;
-  const bool is_stuck = awaited.same_looks >= kSameLooks && now_ns - awaited.worked_ns >= still &&
+  const bool computes = awaited.wanted > kBusyShare;
+  const uint64_t still = computes ? limit_ns : kStillNs;
+  const int looks = computes ? awaited.still_looks : awaited.same_looks;
+  const bool is_stuck = looks >= kSameLooks && now_ns - awaited.worked_ns >= still &&
                         now_ns - awaited.same_since >= still;
   return is_stuck ? WaitCause::kStuck : WaitCause::kMoves;
 }

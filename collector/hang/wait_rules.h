@@ -71,9 +71,10 @@ class WaitRules {
     uint64_t first_ns = 0, glanced_ns = 0;
     std::optional<uint64_t> blocked_since;  // its main thread has not run since
     uint64_t same_since = 0, worked_ns = 0;
-    int same_looks = 0;  // full ones, with the same stack
-    double cpu = 0;      // share of the main thread
-    double wanted = 0;   // the same, and what it waited for a processor
+    int same_looks = 0;   // full ones, with the same stack
+    int still_looks = 0;  // those, since it last worked, in which it ran and its stack stayed
+    double cpu = 0;       // share of the main thread
+    double wanted = 0;    // the same, and what it waited for a processor
     bool functions_move = false;
   };
   void Compare(const RankLook& look, uint64_t now_ns, Rank* rank) const;

@@ -189,7 +189,7 @@ class HangWatchTest(harness.TracedTest):
                     'echo "$1 $RANKTAP_HANG" > ran', env={**os.environ, **{f'RAS_{cause}': stub.address for cause, stub in ras.items()}})
         try:
             self.wait_until(lambda: all(told_of(self.scratch, *one[:2]) for one in hung))
-            self.wait_until(lambda: sum(bool(files) for files in self.files_by_cause().values()) == len(hung))
+            self.wait_until(lambda: all(self.files_by_cause().get(cause) for cause, *_ in hung))
             self.check_directories(self.files_by_cause())
             status = self._run([harness.RANKTAP, 'status', '--format', 'json'], {})
             table = self._run([harness.RANKTAP, 'report', self.scratch / 'run', 'hang', '--format', 'json'], {})
@@ -201,7 +201,7 @@ class HangWatchTest(harness.TracedTest):
             end(job)
         for line in text_of(self.scratch / 'told').splitlines():
             self.assertNotRegex(line, 'save_slowly|evaluate_alone|:%d |:%d ' % (LINES['checkpoint'], LINES['eval']))
-        self.assertEqual(len(text_of(self.scratch / 'told').splitlines()), len(hung))
+        self.assertEqual(len(text_of(self.scratch / 'told').splitlines()), len(hung), text_of(self.scratch / 'told'))
         ran = text_of(self.scratch / 'ran')
         self.assertRegex(ran, r'^\S*/run/hang-\S+Z\S* [Rr]ank')
         folder = pathlib.Path(ran.split()[0])

@@ -24,7 +24,7 @@ struct Doing {
   char state = 'S';
   uint64_t cpu_ns = 0, sleeps = 0, bytes = 0, faults = 0;  // a second
   pid_t tracer = 0;
-  bool is_changing = false;
+  StackMotion motion = StackMotion::kUnknown;
   uint64_t queue_ns = 0;  // a second
   std::string cuda_call = "";
   uint64_t work_ended = 0;  // a second
@@ -71,7 +71,7 @@ class Job {
       look.work_ended += doing.work_ended;
       look.work.work_ended = look.work_ended;
       look.is_full = true;
-      look.is_changing = doing.is_changing;
+      look.motion = doing.motion;
       look.stacks = {.process = look.pid,
                      .threads = {{.thread = look.pid, .does = doing.does, .frames = doing.frames}}};
       rules.Take(look, now);
@@ -138,17 +138,22 @@ TEST(WaitRules, ALongComputationThatTakesMemoryMovesAndALoopThatTakesNoneDoesNot
   computes.state = 'R';
   computes.cpu_ns = kSecond;
   computes.faults = 10;
+  computes.motion = StackMotion::kStays;
   Job job;
   EXPECT_EQ(job.After(60, {computes, InCall("barrier", 12)}).cause, WaitCause::kMoves);
   computes.faults = 0;
   Job other, loops;
   EXPECT_EQ(other.After(60, {computes, InCall("barrier", 12)}).cause, WaitCause::kStuck);
-  computes.is_changing = true;  // short operators, which have the same stack most of the time
+  computes.motion = StackMotion::kChanges;  // short operators: the same stack most of the time
   EXPECT_EQ(loops.After(60, {computes, InCall("barrier", 12)}).cause, WaitCause::kMoves);
   Job loaded;  // a machine on which it gets a fifth of a processor
   computes.cpu_ns = kSecond / 5;
   computes.queue_ns = kSecond - computes.cpu_ns;
   EXPECT_EQ(loaded.After(60, {computes, InCall("barrier", 12)}).cause, WaitCause::kMoves);
+  computes.motion = StackMotion::kUnknown;  // others had the processor while it was looked at
+  EXPECT_EQ(loaded.After(60, {computes, InCall("barrier", 12)}).cause, WaitCause::kMoves);
+  computes.motion = StackMotion::kStays;
+  EXPECT_EQ(loaded.After(25, {computes, InCall("barrier", 12)}).cause, WaitCause::kStuck);
 }
 
 TEST(WaitRules, AStoppedRankADebuggedOneAndOneThatReadsATerminalAreToldApart) {
