@@ -9,7 +9,7 @@ import unittest
 import harness
 import old_root
 
-PROGRAM = harness.PROGRAMS / 'line_shares.py'
+PROGRAM, IN_STEP = harness.PROGRAMS / 'line_shares.py', harness.PROGRAMS / 'in_step.py'
 LOOKS = int(os.environ.get('RANKTAP_SAMPLES', 1500))
 # The main thread has a third of the looks: 4 standard errors of a share of 0.4 among 500 are 8.8 points.
 POINTS = 2.0 if LOOKS >= 100_000 else 9.0
@@ -37,14 +37,14 @@ class PythonSamplesTest(harness.TracedTest):
                     total[line] = total.get(line, 0.0) + time
         return made, torn, spent, seen
 
-    def one_run(self, suite, interpreter, seconds):
+    def one_run(self, suite, interpreter, seconds, program=PROGRAM, period='1ms'):
         run = self.scratch / f'run-{len(os.listdir(self.scratch))}'
-        command = f'run --quiet --sample 1ms -o {{}} {interpreter} {{}}/{PROGRAM.name} {seconds}'
+        command = f'run --quiet --sample {period} -o {{}} {interpreter} {{}}/{program.name} {seconds}'
         if suite:
-            done = old_root.run_with_product(suite, PROGRAM, '/try/bin/ranktap ' + command.format(f'/out/{run.name}', '/try'),
+            done = old_root.run_with_product(suite, program, '/try/bin/ranktap ' + command.format(f'/out/{run.name}', '/try'),
                                              {'/out': self.scratch}, timeout=seconds + harness.TIMEOUT_S)
         else:
-            done = subprocess.run([harness.RANKTAP, *command.format(run, PROGRAM.parent).split()], capture_output=True,
+            done = subprocess.run([harness.RANKTAP, *command.format(run, program.parent).split()], capture_output=True,
                                   text=True, timeout=seconds + harness.TIMEOUT_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         truth = json.loads(done.stdout)
@@ -53,6 +53,12 @@ class PythonSamplesTest(harness.TracedTest):
         lines = {row['source'].partition(':')[2]: row['total_ns'] / 1e9 for row in table['rows']
                  if row['thread'] == 'main' and row['file'] == truth['file'] and row['function'] == '<module>'}
         return *(int(number.replace(',', '')) for number in looks.groups()), truth['seconds'], lines
+
+    def test_each_line_of_a_loop_in_step_with_the_period_has_its_share(self):
+        looks, _, spent, seen = self.one_run('', 'python3', 4, IN_STEP, '10ms')
+        for line, time in spent.items():
+            told, true = 100 * seen.get(line, 0.0) / sum(seen.values()), 100 * time / sum(spent.values())
+            self.assertAlmostEqual(told, true, delta=POINTS, msg=f'line {line} of {looks} looks')
 
     def assert_each_line_has_its_share(self, suite, interpreter):
         made, torn, spent, seen = self.sampled(suite, interpreter)

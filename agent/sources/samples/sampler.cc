@@ -147,11 +147,15 @@ class Sampler {
     return is_on_.load() && !is_given_up_ ? 100 * kMillisecond : 3600 * kSecond;
   }
 
+  // Half of the period to one and a half: looks in step with a loop of the program's would meet the
+  // same line each time.
   uint64_t WaitNs() {
     const uint64_t period = uint64_t{Config().sample_us} * 1000;
-    pace_.due_ns = std::max(pace_.due_ns + period, pace_.began_ns + kPaceShare * pace_.cpu_ns);
+    random_ = random_ * 6364136223846793005 + 1442695040888963407;  // Knuth's MMIX
+    const uint64_t pause = period / 2 + (random_ >> 48) * period / (1 << 16);
+    pace_.due_ns = std::max(pace_.due_ns + pause, pace_.began_ns + kPaceShare * pace_.cpu_ns);
     const uint64_t now = NowNs();
-    if (pace_.due_ns <= now) pace_.due_ns = now + period;
+    if (pace_.due_ns <= now) pace_.due_ns = now + pause;
     return pace_.due_ns - now;
   }
 
@@ -251,7 +255,7 @@ class Sampler {
   samples::ProcessLooks looks_;
   samples::ChildStacks children_;
   samples::CountSpans counts_;
-  uint64_t children_due_ns_ = 0;
+  uint64_t children_due_ns_ = 0, random_ = 0;
   ThreadState* writer_ = nullptr;
   bool is_worth_it_ = false, is_given_up_ = false;
   uint32_t told_again_ = 0;
