@@ -16,7 +16,7 @@ constexpr uint64_t kYoungNs = 120 * kSecondNs;
 constexpr uint64_t kSuspicionNs = 5 * kSecondNs;
 // A main thread that waits uses none at all; the clock of a thread is not exact.
 constexpr double kIdleShare = 0.001, kBusyShare = 0.5;
-constexpr int kSameLooks = 3;
+constexpr int kStillLooks = 3;
 constexpr uint64_t kStillNs = 2 * kSecondNs;
 constexpr size_t kMostEndedWaits = 256;
 
@@ -99,10 +99,11 @@ void WaitRules::Compare(const RankLook& look, uint64_t now_ns, Rank* rank) const
   const bool gets_on =
       computes && (look.motion == StackMotion::kChanges || work.faults != before.faults ||
                    work.others_cpu != before.others_cpu || look.sleeps != rank->full.sleeps);
-  rank->still_looks += look.motion == StackMotion::kStays ? 1 : 0;
   if (!rank->full.is_full || did_work || gets_on || rank->functions_move) {
     rank->worked_ns = now_ns;
     rank->still_looks = 0;
+  } else if (!computes || now == nullptr || look.motion == StackMotion::kStays) {
+    ++rank->still_looks;
   }
 }
 
@@ -190,10 +191,9 @@ WaitCause WaitRules::CauseOf(const Rank& awaited, uint64_t now_ns, uint64_t limi
   if (IsStopped(awaited.glance)) return WaitCause::kStopped;
   if (ReadsTerminal(awaited.full)) return WaitCause::kAsksTerminal;
   if (awaited.full.stacks.threads.empty()) return WaitCause::kUnreadable;
-  const bool computes = awaited.wanted > kBusyShare;
-  const uint64_t still = computes ? limit_ns : kStillNs;
-  const int looks = computes ? awaited.still_looks : awaited.same_looks;
-  const bool is_stuck = looks >= kSameLooks && now_ns - awaited.worked_ns >= still &&
+  const uint64_t still = awaited.wanted > kBusyShare ? limit_ns : kStillNs;
+  // Where the machine stood still for seconds, one look has nothing new whatever the rank does.
+  const bool is_stuck = awaited.still_looks >= kStillLooks && now_ns - awaited.worked_ns >= still &&
                         now_ns - awaited.same_since >= still;
   return is_stuck ? WaitCause::kStuck : WaitCause::kMoves;
 }

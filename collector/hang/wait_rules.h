@@ -72,7 +72,7 @@ class WaitRules {
     std::optional<uint64_t> blocked_since;  // its main thread has not run since
     uint64_t same_since = 0, worked_ns = 0;
     int same_looks = 0;   // full ones, with the same stack
-    int still_looks = 0;  // those, since it last worked, in which it ran and its stack stayed
+    int still_looks = 0;  // those without work since; where it computes, those in which it ran
     double cpu = 0;       // share of the main thread
     double wanted = 0;    // the same, and what it waited for a processor
     bool functions_move = false;

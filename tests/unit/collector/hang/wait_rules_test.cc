@@ -133,6 +133,17 @@ TEST(WaitRules, ARankThatWritesAtOneLineMoves) {
   EXPECT_EQ(verdict.grade, WaitGrade::kWaits);
 }
 
+TEST(WaitRules, ARankThatSavesOnAMachineThatStoodStillForSecondsIsNotStuck) {
+  Job job({.waits_after_ns = 5 * kSecond});
+  Doing saves = At(50, "save");
+  saves.bytes = 4096;
+  EXPECT_EQ(job.After(12, {saves, InCall("barrier", 12)}).cause, WaitCause::kMoves);
+  saves.bytes = 0;
+  job.now += 2 * kSecond;
+  EXPECT_EQ(job.After(1, {saves, InCall("barrier", 12)}).cause, WaitCause::kMoves);
+  EXPECT_EQ(job.After(2, {saves, InCall("barrier", 12)}).cause, WaitCause::kStuck);
+}
+
 TEST(WaitRules, ALongComputationThatTakesMemoryMovesAndALoopThatTakesNoneDoesNot) {
   Doing computes = At(60);
   computes.state = 'R';
@@ -154,6 +165,10 @@ TEST(WaitRules, ALongComputationThatTakesMemoryMovesAndALoopThatTakesNoneDoesNot
   EXPECT_EQ(loaded.After(60, {computes, InCall("barrier", 12)}).cause, WaitCause::kMoves);
   computes.motion = StackMotion::kStays;
   EXPECT_EQ(loaded.After(25, {computes, InCall("barrier", 12)}).cause, WaitCause::kStuck);
+  Job native;  // a loop in C with no Python around it
+  computes.frames.clear();
+  computes.motion = StackMotion::kUnknown;
+  EXPECT_EQ(native.After(60, {computes, InCall("barrier", 12)}).cause, WaitCause::kStuck);
 }
 
 TEST(WaitRules, AStoppedRankADebuggedOneAndOneThatReadsATerminalAreToldApart) {
