@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
+#include <span>
 #include <utility>
 
 #include "collector/trace/table_merge.h"
@@ -31,16 +33,24 @@ class Curve {
 
   [[gnu::always_inline]] void Add(int64_t time, int64_t value) {
     if (time >= bucket_end_) return Begin(time, value);
-    points_.back().value = std::max(points_.back().value, static_cast<double>(value));
+    most_ = std::max(most_, value);
   }
-  std::vector<Point> Take() { return std::move(points_); }
+  std::vector<Point> Take() {
+    EndBucket();
+    return std::move(points_);
+  }
 
  private:
+  void EndBucket() {
+    if (!points_.empty()) points_.back().value = static_cast<double>(most_);
+  }
   int64_t BucketOf(int64_t time) const {
     return static_cast<int64_t>(static_cast<double>(time - first_) / static_cast<double>(length_) *
                                 kLongCurve);
   }
   void Begin(int64_t time, int64_t value) {
+    EndBucket();
+    most_ = value;
     points_.push_back({time, static_cast<double>(value)});
     if (is_long_) return BeginBucket(time);
     if (points_.size() <= kMostPoints || length_ == 0) return;
@@ -60,7 +70,7 @@ class Curve {
 
   int64_t first_, length_ = 0;  // 0: not known
   bool is_long_ = false;        // false: there are few points, and each is kept
-  int64_t bucket_end_ = std::numeric_limits<int64_t>::min();
+  int64_t bucket_end_ = std::numeric_limits<int64_t>::min(), most_ = 0;  // of the last point's
   std::vector<Point> points_;
 };
 
@@ -131,70 +141,63 @@ class Usage {
 };
 
 void AddDevices(const Trace& trace, std::vector<ActivityCounter>* counters) {
-  struct Device {
-    int64_t first = INT64_MAX, last = INT64_MIN;  // of what is busy
-    std::vector<uint32_t> launches;               // calls, one for each piece of work
-    int64_t last_launched = INT64_MIN;            // when the last piece began
-  };
-  std::map<uint32_t, Device> devices;
   // As they are: DeviceTimeline() would be made for this alone where a run is exported.
   const DeviceWork* const tables[] = {&trace.kernels, &trace.copies, &trace.memsets,
                                       &trace.graph_launches};
-  const Column<int64_t>& calls = trace.api_calls.start;
-  const auto is_launched = [&calls](uint32_t call, int64_t start) {
-    return call != kNone && calls[call] <= start;
-  };
   std::vector<MergedTable> merged;
-  for (const DeviceWork* const work : tables) {
-    merged.push_back({&work->start, &work->end});
-    std::pair<const uint32_t, Device>* at = nullptr;
-    for (size_t i = 0; i < work->size(); ++i) {
-      const int64_t start = work->start[i], end = work->end[i];
-      if (start == kUntimed) continue;
-      const uint32_t number = trace.lanes[work->lane[i]].device;
-      if (at == nullptr || at->first != number) at = &*devices.try_emplace(number).first;
-      Device& device = at->second;
-      if (end > start) {
-        device.first = std::min(device.first, start);
-        device.last = std::max(device.last, end);
+  for (const DeviceWork* const work : tables) merged.push_back({&work->start, &work->end});
+  std::set<uint32_t> devices;
+  for (const Lane& lane : trace.lanes) devices.insert(lane.device);
+  const std::span<const int64_t> calls(trace.api_calls.start.data(), trace.api_calls.size());
+  for (const uint32_t number : devices) {
+    const auto is_here = [&trace, number, one = devices.size() == 1](const DeviceWork& work,
+                                                                     size_t row) {
+      return (one || trace.lanes[work.lane[row]].device == number) && work.start[row] != kUntimed;
+    };
+    const auto is_launched = [calls](uint32_t call, int64_t start) {
+      return call != kNone && calls[call] <= start;
+    };
+    int64_t first = INT64_MAX, last = INT64_MIN;  // of what is busy
+    int64_t last_launched = INT64_MIN;            // when the last piece began
+    // Pieces of work by call. Work of several streams does not begin as it was launched: it is
+    // counted, not sorted.
+    std::vector<uint32_t> launched(calls.size());
+    for (const DeviceWork* const work : tables) {
+      for (size_t i = 0; i < work->size(); ++i) {
+        if (!is_here(*work, i)) continue;
+        const int64_t start = work->start[i], end = work->end[i];
+        if (end > start) {
+          first = std::min(first, start);
+          last = std::max(last, end);
+        }
+        const uint32_t call = work->launch[i];
+        if (!is_launched(call, start)) continue;
+        ++launched[call];
+        last_launched = std::max(last_launched, start);
       }
-      const uint32_t call = work->launch[i];
-      if (!is_launched(call, start)) continue;
-      device.launches.push_back(call);
-      device.last_launched = std::max(device.last_launched, start);
     }
-  }
-  // Work of several streams does not begin as it was launched; its calls are counted, not sorted.
-  std::vector<uint32_t> launched(calls.size());
-  const bool several = devices.size() > 1;
-  for (auto& [number, device] : devices) {
-    Usage usage(std::min(device.first, device.last), device.last);
-    const auto visit = [&, number = number](auto began) {
+    Usage usage(std::min(first, last), last);
+    const auto visit = [&](auto began) {
       MergeTables(merged, [&](size_t table, size_t row) {
         const DeviceWork& work = *tables[table];
+        if (!is_here(work, row)) return;
         const int64_t start = work.start[row];
-        if (start == kUntimed) return;
-        if (several && trace.lanes[work.lane[row]].device != number) return;
         usage.Add(start, work.end[row]);
         if (is_launched(work.launch[row], start)) began(start);
       });
     };
-    std::vector<Point> pending;
-    if (device.launches.empty()) {
-      visit([](int64_t) {});
-    } else {
-      for (const uint32_t call : device.launches) ++launched[call];
-      size_t call = 0;
-      while (launched[call] == 0) ++call;
-      const auto add_until = [&](int64_t time, auto change) {
-        for (; call < calls.size() && calls[call] <= time; ++call) {
-          if (launched[call] != 0) change(calls[call], std::exchange(launched[call], 0));
-        }
-      };
-      pending = Summed(calls[call], device.last_launched, add_until, visit);
-    }
-    if (device.first < device.last) counters->push_back({"gpu_usage_ratio", number, usage.Take()});
-    if (!pending.empty()) counters->push_back({"pending work", number, std::move(pending)});
+    size_t call = 0;
+    while (call < calls.size() && launched[call] == 0) ++call;
+    const auto add_until = [&, calls](int64_t time, auto change) {
+      for (; call < calls.size() && calls[call] <= time; ++call) {
+        if (launched[call] != 0) change(calls[call], launched[call]);
+      }
+    };
+    const int64_t first_launch = call < calls.size() ? calls[call] : INT64_MAX;
+    std::vector<Point> pending = Summed(first_launch, last_launched, add_until, visit);
+    if (first < last) counters->push_back({"gpu_usage_ratio", number, usage.Take()});
+    if (last_launched != INT64_MIN)
+      counters->push_back({"pending work", number, std::move(pending)});
   }
 }
 

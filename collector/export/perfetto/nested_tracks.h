@@ -25,17 +25,18 @@ class NestedTracks {
   [[gnu::always_inline]] PerfettoTrack* Open(int64_t start, int64_t end) {
     for (Row& row : rows_) {
       Close(&row, start);
-      if (row.open != 0 && end > row.ends[row.open - 1]) continue;
-      if (row.open == row.ends.size()) row.ends.resize(row.open + 8);
-      row.ends[row.open++] = end;
+      if (end > row.end) continue;
+      if (row.open == row.outer_ends.size()) row.outer_ends.resize(row.open + 8);
+      row.outer_ends[row.open++] = row.end;
+      row.end = end;
       return row.track;
     }
-    rows_.push_back({make_(rows_.size(), start), {end}, 1});
+    rows_.push_back({make_(rows_.size(), start), end, {kNoSlice}, 1});
     return rows_.back().track;
   }
   // The track that holds what happens at one moment.
   PerfettoTrack* At(int64_t time) {
-    if (rows_.empty()) rows_.push_back({make_(0, time), {}});
+    if (rows_.empty()) rows_.push_back({make_(0, time), kNoSlice, {}});
     Close(&rows_.front(), time);
     return rows_.front().track;
   }
@@ -45,15 +46,19 @@ class NestedTracks {
   }
 
  private:
+  static constexpr int64_t kNoSlice = INT64_MAX;
   struct Row {
     PerfettoTrack* track;
-    std::vector<int64_t> ends;  // of the open slices, the innermost last; then some that were
+    int64_t end;  // of the innermost open slice; kNoSlice: none is open
+    // kNoSlice, and of the slices around that one; then some that were.
+    std::vector<int64_t> outer_ends;
     size_t open = 0;
   };
 
   [[gnu::always_inline]] void Close(Row* row, int64_t time) {
-    while (row->open != 0 && row->ends[row->open - 1] <= time) {
-      packets_->End(row->track, row->ends[--row->open]);
+    while (row->end <= time && row->open != 0) {
+      packets_->End(row->track, row->end);
+      row->end = row->outer_ends[--row->open];
     }
   }
 

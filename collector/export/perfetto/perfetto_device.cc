@@ -151,10 +151,10 @@ class DeviceWriter {
   std::string_view ShapeArguments(uint32_t lane_id, uint32_t shape_id) {
     const uint64_t key = uint64_t{lane_id} << 32 | shape_id;
     RecentShape& recent = recent_shapes_[(shape_id + lane_id * 1031) % kRecentShapes];
-    if (recent.key == key) return *recent.arguments;
+    if (recent.key == key) return recent.arguments;
     auto [at, is_new] = shapes_.try_emplace(key);
     if (is_new) at->second = EncodeShape(trace_.lanes[lane_id], shape_id);
-    return *(recent = {key, &at->second}).arguments;
+    return (recent = {key, at->second}).arguments;
   }
 
   std::string EncodeShape(const collector::Lane& lane, uint32_t shape_id) {
@@ -386,7 +386,7 @@ class DeviceWriter {
   static constexpr size_t kRecentShapes = 4096;
   struct RecentShape {
     uint64_t key = UINT64_MAX;
-    const std::string* arguments = nullptr;
+    std::string_view arguments = {};
   };
   std::vector<RecentShape> recent_shapes_ = std::vector<RecentShape>(kRecentShapes);
   std::map<uint32_t, std::string> copy_names_;

@@ -59,6 +59,34 @@ TEST(ActivityCounters, PendingWorkMayBeginInAnotherOrderThanItWasLaunched) {
   EXPECT_EQ(PointsOf(trace, "pending work"), (Points{{100, 1}, {200, 2}, {300, 1}, {900, 0}}));
 }
 
+TEST(ActivityCounters, EachDeviceHasItsOwnWork) {
+  Trace trace = OneDevice();
+  trace.lanes.push_back({3, 1, 7});
+  trace.lanes.push_back({5, 1, 7});  // does nothing
+  AddKernel(100, 400, 500, &trace);
+  AddKernel(200, 600, 700, &trace);
+  AddKernel(300, 800, 900, &trace);
+  trace.kernels.lane[1] = 1;
+  std::vector<std::pair<std::string, uint32_t>> names;
+  for (const ActivityCounter& counter : ActivityCounters(trace)) {
+    names.emplace_back(counter.name, counter.device);
+  }
+  EXPECT_EQ(names, (std::vector<std::pair<std::string, uint32_t>>{{"gpu_usage_ratio", 0},
+                                                                  {"pending work", 0},
+                                                                  {"gpu_usage_ratio", 3},
+                                                                  {"pending work", 3}}));
+  EXPECT_EQ(PointsOf(trace, "pending work"),
+            (Points{{100, 1}, {300, 2}, {400, 1}, {800, 0}, {200, 1}, {600, 0}}));
+}
+
+TEST(ActivityCounters, WorkWithoutALaunchIsBusyAndNeverPending) {
+  Trace trace = OneDevice();
+  AddKernel(100, 400, 500, &trace);
+  trace.kernels.launch[0] = kNone;
+  EXPECT_EQ(PointsOf(trace, "pending work"), Points{});
+  EXPECT_EQ(PointsOf(trace, "gpu_usage_ratio").size(), 101u);
+}
+
 TEST(ActivityCounters, ALongCurveOfDamagedTimesKeepsEachPoint) {
   constexpr int64_t kLaunches = 5000;
   Trace damaged = OneDevice(), whole = OneDevice();
