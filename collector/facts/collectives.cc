@@ -229,7 +229,9 @@ Calls ProfiledGlooOf(const Run& run, uint32_t t) {
         CollectiveTypeOf(name), HostGroupName(GroupOfGlooRange(trace, 0, size), size)});
     as.group_size = size;
     as.bytes = TensorBytes(trace, ops.shapes.At(op), ops.types.At(op));
-    if (as.type() == "allgather" || as.type() == "gather") as.bytes *= std::min(size, 1u << 20);
+    const bool gathers = as.type() == "allgather" || as.type() == "gather";
+    constexpr int64_t kMost = int64_t{1} << 50;  // more is no file's of a real job: not known
+    if (gathers) as.bytes = size == 0 || as.bytes > kMost / size ? 0 : as.bytes * size;
     const bool is_pair = as.type() == "send" || as.type() == "recv";
     // Counted by type and size: a window may begin amid calls.
     identity.key = fmt::format("gloo|{}|{}|{}{}{}", size, as.type(), as.bytes, window,
