@@ -63,7 +63,14 @@ std::string HangWatch::Finish(uint64_t asked_to_end_ns) {
   // A scheduler sends its signal to all processes at once.
   constexpr uint64_t kAtOnceNs = kSecond / 5;
   const bool was_asked = asked_to_end_ns != 0 && first_bad_ns_ + kAtOnceNs > asked_to_end_ns;
-  return !last_hang_.empty() ? last_hang_ : ends_ > 1 && !was_asked ? first_bad_end_ : "";
+  // A job that worked for as long as it had hung did not fail of that.
+  const uint64_t worked_ns =
+      last_hang_.ended_ns == 0
+          ? 0
+          : (first_bad_ns_ != 0 ? first_bad_ns_ : ClockNs(CLOCK_MONOTONIC)) - last_hang_.ended_ns;
+  const bool is_over = worked_ns > last_hang_.ended_ns - last_hang_.began_ns;
+  if (!last_hang_.sentence.empty() && !is_over) return last_hang_.sentence;
+  return ends_ > 1 && !was_asked ? first_bad_end_ : "";
 }
 
 // Takes note of ends as they come: the first of them is the cause of the others.
@@ -191,6 +198,7 @@ void HangWatch::LookAtJob(const std::string& name, uint64_t passed_ns, Job* job)
     }
   }
   if (!job->rules.IsSuspicious(now)) {
+    if (job->is_told) last_hang_.ended_ns = ClockNs(CLOCK_MONOTONIC);
     job->verdict = {};
     job->is_told = false;
     return;
@@ -204,7 +212,8 @@ void HangWatch::LookAtJob(const std::string& name, uint64_t passed_ns, Job* job)
 
 void HangWatch::Tell(const std::string& name, Job* job) {
   job->is_told = true;
-  last_hang_ = job->verdict.sentence;
+  last_hang_ = {.sentence = job->verdict.sentence,
+                .began_ns = ClockNs(CLOCK_MONOTONIC) - job->verdict.waited_ns};
   std::vector<pid_t> ranks;
   for (const RankLook* const look : job->rules.Looks()) ranks.push_back(look->pid);
   std::string path;

@@ -89,7 +89,11 @@ class HangWatch {
   std::map<pid_t, Readers> readers_;
   pid_t last_placed_ = 0;
   std::vector<std::string> notices_;
-  std::string first_end_, first_bad_end_, last_hang_;
+  std::string first_end_, first_bad_end_;
+  struct Hang {
+    std::string sentence;  // empty: there was none
+    uint64_t began_ns = 0, ended_ns = 0;
+  } last_hang_;
   uint64_t first_bad_ns_ = 0;
   size_t ends_ = 0;
   HangSavings savings_;

@@ -369,7 +369,45 @@ read()
 """
 
 
+# Rank 1 lets rank 0 wait until that was told, lets it go on, and fails: at once, or when both have worked for longer than that.
+GOES_ON = """import os, pathlib, subprocess, sys, time
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+if 'RANK' not in os.environ:
+    read, write = os.pipe()
+    ranks = [subprocess.Popen([sys.executable, __file__, str(read), str(write), *sys.argv[1:]], env={**os.environ, 'RANK': str(rank)},
+                              pass_fds=(read, write)) for rank in (0, 1)]
+    sys.exit(max(rank.wait() for rank in ranks))
+read, write, how = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+from torch.distributed.distributed_c10d import all_reduce
+began = time.monotonic()
+if os.environ['RANK'] == '0':
+    all_reduce(read)
+else:
+    told = pathlib.Path('told')
+    while not told.exists() or not told.read_text():
+        time.sleep(0.1)
+    os.write(write, b'1')
+ends = time.monotonic() + (2 + 2 * (time.monotonic() - began) if how == 'later' else 0)
+while time.monotonic() < ends:
+    time.sleep(0.01)
+sys.exit(3 * int(os.environ['RANK']))
+"""
+
+
 class WatchWithoutTorchTest(harness.TracedTest):
+
+    @unittest.skipIf(KERNEL < (6, 15), f'Linux {KERNEL} does not tell how a process ended that is not our child')
+    def test_a_job_that_worked_for_as_long_as_it_had_hung_did_not_fail_of_that(self):
+        (self.scratch / 'torch/distributed').mkdir(parents=True)
+        (self.scratch / 'torch/distributed/distributed_c10d.py').write_text('import os\ndef all_reduce(end):\n    os.read(end, 1)\n')
+        (self.scratch / 'goes_on.py').write_text(GOES_ON)
+        for how, last in ('at once', 'Rank 1 did not enter AllReduce '), ('later', 'the first rank that ended badly is rank 1, by exit status 3;'):
+            with self.subTest(how):
+                (self.scratch / 'told').unlink(missing_ok=True)
+                done = self._run([harness.RANKTAP, 'run', '-o', self.scratch / how, '--waits-after', '3s', '--hang-report', 'told',
+                                  '--', sys.executable, self.scratch / 'goes_on.py', how], {})
+                self.assertEqual(done.returncode, 3, done.stderr)
+                self.assertIn(f'ranktap: {last}', done.stderr.splitlines()[-1])
 
     def test_an_exception_that_ended_a_main_thread_while_another_thread_keeps_the_process_is_told(self):
         (self.scratch / 'torch/distributed').mkdir(parents=True)
