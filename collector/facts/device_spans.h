@@ -56,7 +56,7 @@ class DeviceSpans {
       AppendWhole(span);
     }
   }
-  void AppendKernel(uint32_t row, WorkKind kind) {
+  [[gnu::always_inline]] void AppendKernel(uint32_t row, WorkKind kind) {
     const auto i = static_cast<uint32_t>(pieces_.size());
     const uint8_t before = BeginPiece();
     Group& group = groups_.back();

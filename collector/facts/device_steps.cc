@@ -6,7 +6,6 @@
 
 #include "collector/facts/backlog.h"
 #include "collector/facts/steps.h"
-#include "collector/facts/stream_numbers.h"
 
 namespace ranktap::collector {
 namespace {
@@ -30,22 +29,24 @@ class MainWork {
       const auto all = static_cast<double>(of_device[stream.device]);
       if (compute > kSideStream * all) main_.emplace(stream.device, stream.stream);
     }
+    is_main_ = main_.contains(last_);
   }
   bool Holds(const DeviceSpan& span) {
     if (!any_computes_) return true;
     if (span.kind != WorkKind::kCompute) return false;
-    const uint32_t number = streams_.Of(span);
-    if (number == is_main_.size()) {
-      is_main_.push_back(main_.contains({span.device, span.stream}));
+    const std::pair stream(span.device, span.stream);
+    if (stream != last_) {
+      last_ = stream;
+      is_main_ = main_.contains(stream);
     }
-    return is_main_[number];
+    return is_main_;
   }
 
  private:
   bool any_computes_ = false;
-  std::set<StreamNumbers::Stream> main_;
-  StreamNumbers streams_;
-  std::vector<bool> is_main_;  // by number
+  std::set<std::pair<uint32_t, uint32_t>> main_;      // devices and their streams
+  std::pair<uint32_t, uint32_t> last_{kNone, kNone};  // that was asked for
+  bool is_main_ = false;
 };
 
 // The work that one step launched.

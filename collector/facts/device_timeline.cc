@@ -147,7 +147,8 @@ std::vector<DeviceSpan> WorkBesideKernels(const Trace& trace) {
 // What ran on each lane.
 using LaneWork = std::vector<std::array<StreamWork::OfKind, 4>>;
 
-void Count(WorkKind kind, int64_t ns, std::array<StreamWork::OfKind, 4>* lane) {
+[[gnu::always_inline]] inline void Count(WorkKind kind, int64_t ns,
+                                         std::array<StreamWork::OfKind, 4>* lane) {
   StreamWork::OfKind& of = (*lane)[static_cast<size_t>(kind)];
   ++of.pieces;
   of.ns += ns;

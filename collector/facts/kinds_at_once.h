@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -22,46 +23,52 @@ inline constexpr KindSet kAllKinds = 15;
 template <typename Visit>
 class KindSweep {
  public:
-  KindSweep(KindSet kinds, Visit& visit) : kinds_(kinds), visit_(visit) { ends_.fill(INT64_MIN); }
+  KindSweep(KindSet kinds, Visit& visit) : kinds_(kinds), visit_(visit) {}
   void Run(const DeviceSpans& spans) {
     for (const DeviceSpan& span : spans) {
-      if ((SetOf(span.kind) & kinds_) == 0 || span.end <= span.start) continue;
-      if (!any_) at_ = since_ = span.start;
-      any_ = true;
-      MoveTo(span.start);
+      const KindSet kind = SetOf(span.kind);
+      if ((kind & kinds_) == 0 || span.end <= span.start) continue;
+      while (next_end_ < span.start) EndNext();
       int64_t& end = ends_[static_cast<size_t>(span.kind)];
-      end = std::max(end, span.end);
+      if ((set_ & kind) == 0) {
+        while (next_end_ == span.start) EndNext();
+        Change(span.start, set_ | kind);
+        end = span.end;
+        next_end_ = std::min(next_end_, end);
+      } else if (end < span.end) {
+        end = span.end;
+        FindNextEnd();
+      }
     }
-    if (!any_) return;
-    MoveTo(*std::ranges::max_element(ends_));
-    visit_(set_, since_, at_);
+    while (set_ != 0) EndNext();
   }
 
  private:
-  void MoveTo(int64_t until) {
-    while (at_ < until) {
-      KindSet set = 0;
-      int64_t next = until;
-      for (unsigned kind = 0; kind < ends_.size(); ++kind) {
-        if (ends_[kind] <= at_) continue;
-        set |= 1u << kind;
-        next = std::min(next, ends_[kind]);
-      }
-      if (set != set_ && since_ < at_) {
-        visit_(set_, since_, at_);
-        since_ = at_;
-      }
-      set_ = set;
-      at_ = next;
+  void EndNext() {
+    KindSet left = set_;
+    for (KindSet rest = set_; rest != 0; rest &= rest - 1) {
+      if (ends_[static_cast<size_t>(std::countr_zero(rest))] == next_end_) left ^= rest & -rest;
+    }
+    Change(next_end_, left);
+    FindNextEnd();
+  }
+  void Change(int64_t time, KindSet set) {
+    if (since_ < time) visit_(set_, since_, time);
+    since_ = time;
+    set_ = set;
+  }
+  void FindNextEnd() {
+    next_end_ = INT64_MAX;
+    for (KindSet rest = set_; rest != 0; rest &= rest - 1) {
+      next_end_ = std::min(next_end_, ends_[static_cast<size_t>(std::countr_zero(rest))]);
     }
   }
 
   const KindSet kinds_;
   Visit& visit_;
-  std::array<int64_t, 4> ends_;  // of the work of one kind so far
-  bool any_ = false;
-  KindSet set_ = 0;  // from since_ to at_
-  int64_t since_ = 0, at_ = 0;
+  KindSet set_ = 0;                                   // what runs since_
+  int64_t since_ = INT64_MAX, next_end_ = INT64_MAX;  // the first end of what runs
+  std::array<int64_t, 4> ends_;                       // of the kinds that run
 };
 
 template <typename Visit>

@@ -46,7 +46,8 @@ class StepFinder {
   // The step that launched the work, or in which it ran where no launch is known; -1 of what was
   // launched before the recording (Backlog).
   int64_t IndexOf(const DeviceSpan& span) {
-    return span.launch == kNone && IsBacklog(span) ? -1 : IndexByTime(span);
+    // A copy: where the piece itself went there, each would be made whole in memory.
+    return span.launch == kNone && IsBacklog(DeviceSpan(span)) ? -1 : IndexByTime(span);
   }
   // The same for who has not found the steps yet, and so no backlog.
   int64_t IndexByTime(const DeviceSpan& span) {

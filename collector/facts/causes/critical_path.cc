@@ -84,7 +84,8 @@ class Walk {
     const DeviceSpan& span = Rank().spans[i];
     const uint32_t before = Rank().Before(i);
     const int64_t free = before == kNone ? INT64_MIN : Rank().spans[before].end;
-    const int64_t launched = span.launch == kNone ? INT64_MIN : HandedOver(Rank().trace, span);
+    const int64_t launched =
+        span.launch == kNone ? INT64_MIN : HandedOver(Rank().trace, span.launch, span.start);
     const int64_t ready = std::max(free, launched);
     if (span.table == DeviceSpan::Table::kGraphLaunch) {
       AddGraph(span, ready == INT64_MIN ? span.start : ready);

@@ -37,7 +37,8 @@ Explained ExplainHost(const Trace& trace, const HostCommunication& communication
 // When the host had given a piece of work to its device. A call that takes kLatencyNs or longer
 // loads a module, compiles or makes room: it gives the work away as it returns, and the device that
 // stands idle until then stands idle for the host.
-int64_t HandedOver(const Trace& trace, const DeviceSpan& span);
+// `launch`: its call; `start`: when it began.
+int64_t HandedOver(const Trace& trace, uint32_t launch, int64_t start);
 
 // When the host waited for the device, and when capture was off. Merged, by start.
 std::vector<Interval> SyncIntervals(const Trace& trace);
@@ -92,12 +93,12 @@ class DeviceSweep {
   void Run(const DeviceSpans& spans) {
     for (uint32_t i = 0; i < spans.size(); ++i) {
       if (at_ >= last_) return;
-      const DeviceSpan& span = spans[i];
-      MoveTo(std::min(span.start, last_), &span, i);
+      const DeviceSpan span = spans[i];
+      MoveTo(std::min(span.start, last_), span.launch, i);
       Front& front = fronts_[static_cast<size_t>(span.kind)];
       if (span.end > front.end) front = {span.end, i};
     }
-    MoveTo(last_, nullptr, kNone);
+    MoveTo(last_, kNone, kNone);
   }
 
  private:
@@ -106,8 +107,8 @@ class DeviceSweep {
     uint32_t span = kNone;    // that ends there
   };
 
-  // `work` begins at `until`, and is span `next`.
-  void MoveTo(int64_t until, const DeviceSpan* work, uint32_t next) {
+  // Span `next`, launched by this call, begins at `until`.
+  void MoveTo(int64_t until, uint32_t launch, uint32_t next) {
     while (at_ < until) {
       const int64_t from = at_;
       if (const Front& compute = Of(WorkKind::kCompute); from < compute.end) {
@@ -123,7 +124,7 @@ class DeviceSweep {
         visit_(Cause::kMemory, from, at_, memory.span);
       } else {
         at_ = until;
-        AddIdle(from, until, work == nullptr ? last_ : HandedOver(trace_, *work), next);
+        AddIdle(from, until, HandedOver(trace_, launch, until), next);
       }
     }
   }

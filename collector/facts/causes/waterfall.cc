@@ -45,18 +45,20 @@ bool ShowsItsHost(const Trace& trace) {
 void SplitDeviceTime(const Trace& trace, const std::vector<Interval>& waits,
                      const std::vector<Step>& steps, std::vector<CauseTimes>* times) {
   times->assign(steps.size(), CauseTimes{});
-  size_t step = 0;
+  const Step* step = steps.data();
+  const Step* const none = step + steps.size();
+  CauseTimes* of_step = times->data();
   // Pieces come in the order of time; what lies between two steps is nobody's.
   SweepDevice(trace, waits, steps.front().start, steps.back().end,
-              [&](Cause cause, int64_t start, int64_t end, uint32_t) {
-                while (step < steps.size() && steps[step].end <= start) ++step;
-                if (step < steps.size() && steps[step].start <= start && end <= steps[step].end) {
-                  (*times)[step][static_cast<size_t>(cause)] += end - start;
+              [&, none](Cause cause, int64_t start, int64_t end, uint32_t) {
+                for (; step != none && step->end <= start; ++step) ++of_step;
+                if (step != none && step->start <= start && end <= step->end) {
+                  (*of_step)[static_cast<size_t>(cause)] += end - start;
                   return;
                 }
-                for (size_t i = step; i < steps.size() && steps[i].start < end; ++i) {
-                  (*times)[i][static_cast<size_t>(cause)] +=
-                      std::min(end, steps[i].end) - std::max(start, steps[i].start);
+                for (size_t i = 0; step + i != none && step[i].start < end; ++i) {
+                  of_step[i][static_cast<size_t>(cause)] +=
+                      std::min(end, step[i].end) - std::max(start, step[i].start);
                 }
               });
 }

@@ -142,7 +142,7 @@ Description DescribeLengths(const Waiting& waiting, const LengthCounts& counts) 
 using QueueStreams = std::map<StreamNumbers::Stream, Waiting>;  // by device and stream
 
 QueueStreams CollectChanges(const Trace& trace, bool as_hta) {
-  std::vector<bool> counts(trace.dictionary.apis() + 1, !as_hta);
+  std::vector<bool> counts(trace.dictionary.apis() + 1);
   for (uint32_t id = 0; as_hta && id < trace.dictionary.apis(); ++id) {
     counts[id] = IsHtaEnqueue(trace.dictionary.Api(id).name);
   }
@@ -160,9 +160,13 @@ QueueStreams CollectChanges(const Trace& trace, bool as_hta) {
   StreamNumbers::Stream last_stream;
   for (const DeviceSpan& span : as_hta ? HtaDeviceTimeline(trace) : DeviceTimeline(trace)) {
     if (span.launch == kNone) continue;
-    if (!counts[std::min<size_t>(calls.api[span.launch], counts.size() - 1)]) continue;
-    if (!as_hta && seen[span.launch]) continue;
-    if (!as_hta) seen[span.launch] = true;
+    if (as_hta) {
+      if (!counts[std::min<size_t>(calls.api[span.launch], counts.size() - 1)]) continue;
+    } else {
+      std::vector<bool>::reference is_seen = seen[span.launch];
+      if (is_seen) continue;
+      is_seen = true;
+    }
     const StreamNumbers::Stream stream = {as_hta ? 0 : span.device, span.stream};
     if (last == nullptr || stream != last_stream) {
       last = &streams[stream];

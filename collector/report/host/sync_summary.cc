@@ -41,8 +41,11 @@ void AddIdleAfter(const DeviceSpans& spans, std::vector<Wait> waits) {
   int64_t worked = INT64_MIN;  // until when, of the work that began by the end of the wait
   auto next = spans.begin();
   for (const Wait& wait : waits) {
-    for (; next != spans.end() && (next->start <= wait.end || next->end <= next->start); ++next) {
-      if (next->end > next->start) worked = std::max(worked, next->end);
+    for (; next != spans.end(); ++next) {
+      const DeviceSpan span = *next;
+      if (span.end <= span.start) continue;
+      if (span.start > wait.end) break;
+      worked = std::max(worked, span.end);
     }
     if (next == spans.end()) return;
     if (wait.start <= worked && worked <= wait.end) wait.row->idle_ns += next->start - worked;
