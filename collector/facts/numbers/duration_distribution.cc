@@ -67,6 +67,8 @@ void DurationDistribution::Keep(const Durations& durations) {
   for (const int64_t ns : durations) {
     if (static_cast<uint64_t>(ns) < counts_.size()) {
       ++counts_[static_cast<size_t>(ns)];
+    } else if (!counts_.empty() && all_.empty() && static_cast<uint64_t>(ns) <= UINT32_MAX) {
+      short_.push_back(static_cast<uint32_t>(ns));  // as List() does: most delays come here
     } else {
       List(ns);
     }
