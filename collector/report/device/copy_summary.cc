@@ -89,14 +89,18 @@ void Add(const Trace& trace, RowsByName* by_name) {
   std::vector<OpenCopy> open;
   for (const DeviceSpan& span : DeviceTimeline(trace)) {
     if (span.table == DeviceSpan::Table::kCopy || span.table == DeviceSpan::Table::kMemset) {
-      CopyRow* const row = rows.Of(span);
-      AddCopy(trace, span, row);
+      const DeviceSpan copy = span;  // else each kernel, too, would be made whole in memory
+      CopyRow* const row = rows.Of(copy);
+      AddCopy(trace, copy, row);
       row->alone_ns += std::max(span.end - std::max(span.start, computes), int64_t{0});
       open.push_back({span.end, row});
     } else if (span.kind == WorkKind::kCompute) {
       const int64_t from = std::max(span.start, computes);
       if (span.end <= from) continue;
-      std::erase_if(open, [&span](const OpenCopy& copy) { return copy.end <= span.start; });
+      if (!open.empty()) {
+        std::erase_if(open,
+                      [start = span.start](const OpenCopy& copy) { return copy.end <= start; });
+      }
       for (const OpenCopy& copy : open) {
         if (copy.end > from) copy.row->alone_ns -= std::min(span.end, copy.end) - from;
       }

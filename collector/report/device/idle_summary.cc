@@ -33,7 +33,8 @@ struct StreamIdle {
   }
 };
 
-void AddIdle(const Trace& trace, const DeviceSpan& span, StreamIdle* idle) {
+[[gnu::always_inline]] inline void AddIdle(const Trace& trace, const DeviceSpan& span,
+                                           StreamIdle* idle) {
   if (idle->any && span.start > idle->end) {
     const int64_t gap = span.start - idle->end;
     const bool host_waited = span.launch != kNone && trace.api_calls.start[span.launch] > idle->end;
@@ -84,7 +85,11 @@ IdleStreams FindIdle(const Trace& trace, bool as_hta) {
     }
     const std::pair stream(as_hta ? 0 : span.device, span.stream);
     if (last == nullptr || last->first != stream) last = &*streams.try_emplace(stream).first;
-    (as_hta ? AddHtaSpan : AddIdle)(trace, span, &last->second);
+    if (as_hta) {
+      AddHtaSpan(trace, DeviceSpan(span), &last->second);
+    } else {
+      AddIdle(trace, span, &last->second);
+    }
   }
   return streams;
 }
