@@ -78,8 +78,9 @@ int64_t ShareUpTo(int64_t total, int64_t part, int64_t whole) {
 
 class Measuring {
  public:
-  explicit Measuring(const Trace& trace)
+  Measuring(const Trace& trace, bool with_kernels)
       : trace_(trace),
+        with_kernels_(with_kernels),
         ops_(trace.operators),
         spans_(DeviceTimeline(trace)),
         flops_(CountFlops(trace, FlopRule::kCounter)),
@@ -91,7 +92,7 @@ class Measuring {
         math_known_(math_.size()) {}
 
   Roofline Take() {
-    out_.work.reserve(spans_.size());
+    if (with_kernels_) out_.work.reserve(spans_.size());
     FindRoots();
     JoinWork();
     AddOperators();
@@ -132,6 +133,7 @@ class Measuring {
     std::array<std::pair<const NoOperator, std::vector<uint32_t>>*, 8> last{};
     for (uint32_t i = 0; i < spans_.size(); ++i) {
       const DeviceSpan& span = spans_[i];
+      if (!with_kernels_ && span.table == Table::kKernel) continue;
       const uint32_t op = ops_.size() == 0 ? kNone : LaunchingOperator(trace_, span);
       if (op != kNone && root_[op] != kNone) {
         by_root_[root_[op]].push_back(i);
@@ -317,6 +319,7 @@ class Measuring {
   }
 
   const Trace& trace_;
+  const bool with_kernels_;
   const Operators& ops_;
   const DeviceSpans& spans_;
   const std::vector<FlopCount> flops_;
@@ -335,7 +338,17 @@ class Measuring {
 }  // namespace
 
 const Roofline& MeasureRoofline(const Trace& trace) {
-  return trace.memo.Get<Roofline>([&trace] { return Measuring(trace).Take(); });
+  return trace.memo.Get<Roofline>([&trace] { return Measuring(trace, true).Take(); });
+}
+
+const Roofline& MeasureCounted(const Trace& trace) {
+  struct WithoutKernels {
+    Roofline of;
+  };
+  if (trace.operators.size() > 0) return MeasureRoofline(trace);
+  return trace.memo
+      .Get<WithoutKernels>([&trace] { return WithoutKernels{Measuring(trace, false).Take()}; })
+      .of;
 }
 
 }  // namespace ranktap::collector

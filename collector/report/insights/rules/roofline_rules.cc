@@ -30,7 +30,7 @@ struct Judged {
 class JudgedWork {
  public:
   explicit JudgedWork(const RankFacts& rank)
-      : rank_(rank), line_(MeasureRoofline(rank.trace())), roofs_(rank.trace(), {}) {}
+      : rank_(rank), line_(MeasureCounted(rank.trace())), roofs_(rank.trace(), {}) {}
 
   // Empty: it can be told.
   std::string_view WhyNot() const {

@@ -335,6 +335,27 @@ TEST(RooflineTest, WhatIsUnknownOfADeviceOrATypeHasNoRoof) {
   EXPECT_FALSE(row.PercentOfRoof());
 }
 
+TEST(RooflineTest, WhatCountsWithoutOperatorsIsMeasuredWithoutKernels) {
+  PlantedOperators planted;
+  planted.Kernel("gemm", kNone, 2'000);
+  planted.Copy(/*kind=device to device*/ 8, 4'000, kNone, 1'000);
+  const Roofline& counted = MeasureCounted(planted.trace());
+  ASSERT_EQ(counted.points.size(), 1u);
+  EXPECT_EQ(counted.points[0].kind, PointKind::kCounted);
+  EXPECT_EQ(counted.points[0].bytes.total(), 8'000);
+  EXPECT_EQ(counted.points[0].time_ns, 1'000);
+  ASSERT_EQ(counted.points[0].works, 1u);
+  EXPECT_EQ(counted.work[0].span, 1u);
+  EXPECT_TRUE(counted.on_device);
+  EXPECT_EQ(MeasureRoofline(planted.trace()).points.size(), 2u);
+}
+
+TEST(RooflineTest, WithAnOperatorWhatCountsIsTheWholeRoofline) {
+  PlantedOperators planted;
+  planted.Kernel(kTensorCores, planted.Operator("aten::mm", kSquare, kTwoBf16), 2'000'000);
+  EXPECT_EQ(&MeasureCounted(planted.trace()), &MeasureRoofline(planted.trace()));
+}
+
 TEST(RooflineTest, WithoutShapesNothingIsCountedAndItIsSaid) {
   PlantedOperators planted;
   const uint32_t add = planted.Operator("aten::add", "", "");
