@@ -69,8 +69,8 @@ class Walk {
     return *ranks_[trace_];
   }
   uint32_t CollectiveAt(uint32_t work) {
-    const bool may_be_one = Rank().spans[work].kind == WorkKind::kCommunication;
-    return by_work_ != nullptr && may_be_one ? (*by_work_)[trace_][work] : kNone;
+    if (by_work_ == nullptr || Rank().spans[work].kind != WorkKind::kCommunication) return kNone;
+    return (*by_work_)[trace_][work];
   }
   // Adds work `i`, of a collective what its last member had of it; returns the work for which its
   // start waited.
@@ -81,14 +81,15 @@ class Walk {
       trace_ = call.members[call.last_arriver()].trace;
       i = call.members[call.last_arriver()].work;
     }
-    const DeviceSpan& span = Rank().spans[i];
-    const uint32_t before = Rank().Before(i);
-    const int64_t free = before == kNone ? INT64_MIN : Rank().spans[before].end;
+    const RankOrder& rank = Rank();
+    const DeviceSpan& span = rank.spans[i];
+    const uint32_t before = rank.Before(i);
+    const int64_t free = before == kNone ? INT64_MIN : rank.spans[before].end;
     const int64_t launched =
-        span.launch == kNone ? INT64_MIN : HandedOver(Rank().trace, span.launch, span.start);
+        span.launch == kNone ? INT64_MIN : HandedOver(rank.trace, span.launch, span.start);
     const int64_t ready = std::max(free, launched);
     if (span.table == DeviceSpan::Table::kGraphLaunch) {
-      AddGraph(span, ready == INT64_MIN ? span.start : ready);
+      AddGraph(DeviceSpan(span), ready == INT64_MIN ? span.start : ready);
     } else {
       path_.AddWork(trace_, i, ready == INT64_MIN ? span.start : ready);
     }
