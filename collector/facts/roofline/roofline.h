@@ -81,8 +81,8 @@ struct Roofline {
 // of its kernels, each once. Worked out once and kept in the trace's memo.
 const Roofline& MeasureRoofline(const Trace& trace);
 
-// The same for who asks counted points alone. Of a trace without operators, in which only copies
-// and memsets count, kernels are left out: a twelfth of a report's time went to points of theirs.
+// The same for who asks counted points alone. Without operators only copies and memsets count:
+// kernels are left out there, whose points took 6 % of a verdict.
 const Roofline& MeasureCounted(const Trace& trace);
 
 }  // namespace ranktap::collector
