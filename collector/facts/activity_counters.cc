@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <span>
 #include <utility>
 
 #include "collector/trace/table_merge.h"
@@ -148,7 +147,8 @@ void AddDevices(const Trace& trace, std::vector<ActivityCounter>* counters) {
   for (const DeviceWork* const work : tables) merged.push_back({&work->start, &work->end});
   std::set<uint32_t> devices;
   for (const Lane& lane : trace.lanes) devices.insert(lane.device);
-  const std::span<const int64_t> calls(trace.api_calls.start.data(), trace.api_calls.size());
+  const TimeColumn& starts = trace.api_calls.start;
+  const TimeColumn::View calls = starts.view();
   for (const uint32_t number : devices) {
     const auto is_here = [&trace, number, one = devices.size() == 1](const DeviceWork& work,
                                                                      size_t row) {
@@ -161,7 +161,7 @@ void AddDevices(const Trace& trace, std::vector<ActivityCounter>* counters) {
     int64_t last_launched = INT64_MIN;            // when the last piece began
     // Pieces of work by call. Work of several streams does not begin as it was launched: it is
     // counted, not sorted.
-    std::vector<uint32_t> launched(calls.size());
+    std::vector<uint32_t> launched(starts.size());
     for (const DeviceWork* const work : tables) {
       for (size_t i = 0; i < work->size(); ++i) {
         if (!is_here(*work, i)) continue;
@@ -187,13 +187,13 @@ void AddDevices(const Trace& trace, std::vector<ActivityCounter>* counters) {
       });
     };
     size_t call = 0;
-    while (call < calls.size() && launched[call] == 0) ++call;
+    while (call < starts.size() && launched[call] == 0) ++call;
     const auto add_until = [&, calls](int64_t time, auto change) {
-      for (; call < calls.size() && calls[call] <= time; ++call) {
+      for (; call < starts.size() && calls[call] <= time; ++call) {
         if (launched[call] != 0) change(calls[call], launched[call]);
       }
     };
-    const int64_t first_launch = call < calls.size() ? calls[call] : INT64_MAX;
+    const int64_t first_launch = call < starts.size() ? calls[call] : INT64_MAX;
     std::vector<Point> pending = Summed(first_launch, last_launched, add_until, visit);
     if (first < last) counters->push_back({"gpu_usage_ratio", number, usage.Take()});
     if (last_launched != INT64_MIN)

@@ -38,10 +38,10 @@ class DeviceSpans {
 
   DeviceSpans() = default;
   explicit DeviceSpans(const Trace& trace)
-      : start_(trace.kernels.start.data()),
-        end_(trace.kernels.end.data()),
-        lane_(trace.kernels.lane.data()),
-        name_(trace.kernels.name.data()),
+      : start_(trace.kernels.start.view()),
+        end_(trace.kernels.end.view()),
+        lane_(trace.kernels.lane.view()),
+        name_(trace.kernels.name.view()),
         launch_(trace.kernels.launch.data()),
         lanes_(trace.lanes.data()) {}
 
@@ -117,8 +117,9 @@ class DeviceSpans {
     whole_.push_back(span);
   }
 
-  const int64_t *start_ = nullptr, *end_ = nullptr;  // of kernels, as all columns here
-  const uint32_t *lane_ = nullptr, *name_ = nullptr, *launch_ = nullptr;
+  TimeColumn::View start_, end_;  // of kernels, as all columns here
+  IdColumn::View lane_, name_;
+  const uint32_t* launch_ = nullptr;
   const Lane* lanes_ = nullptr;
   std::vector<Piece> pieces_;
   std::vector<Group> groups_;

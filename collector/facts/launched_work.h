@@ -58,7 +58,7 @@ class LaunchedWork {
   }
   // The first call that begins at `time` or later, looked for from call `near` on.
   size_t FirstFrom(int64_t time, size_t near) const {
-    const Column<int64_t>& starts = calls_.start;
+    const TimeColumn& starts = calls_.start;
     size_t low = near, high = near, step = 1;
     if (near < starts.size() && starts[near] < time) {
       for (; high < starts.size() && starts[high] < time; high += step, step *= 2) low = high;

@@ -62,8 +62,11 @@ std::vector<std::string> ForeignFilesIn(const std::string& directory) {
 void Shift(int64_t by_ns, Trace* trace) {
   if (by_ns == 0) return;
   ForEachTable(*trace, [by_ns](auto& table) {
-    for (int64_t& time : table.start) time += time == kUntimed ? 0 : by_ns;
-    for (int64_t& time : table.end) time += time == kUntimed ? 0 : by_ns;
+    for (TimeColumn* const column : {&table.start, &table.end}) {
+      std::vector<int64_t> times(column->begin(), column->end());
+      for (int64_t& time : times) time += time == kUntimed ? 0 : by_ns;
+      column->Write(0, times);
+    }
   });
   for (proto::OverheadEvent& event : trace->overheads) {
     event.start_ns += static_cast<uint64_t>(by_ns);

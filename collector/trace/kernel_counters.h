@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collector/trace/column.h"
+#include "collector/trace/packed_column.h"
 
 namespace ranktap::collector {
 
@@ -17,7 +18,7 @@ struct CounterReading {
 // A row for each kernel that was measured, by start. Such a kernel runs alone, and often several
 // times: its span is no time of the program.
 struct KernelCounters {
-  Column<int64_t> start, end;
+  TimeColumn start, end;
   Column<uint32_t> name;  // Dictionary::String; some profilers do not know it
   std::vector<std::vector<CounterReading>> readings;
   size_t size() const { return start.size(); }

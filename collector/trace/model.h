@@ -21,6 +21,7 @@
 #include "collector/trace/kernel_counters.h"
 #include "collector/trace/memo.h"
 #include "collector/trace/operators.h"
+#include "collector/trace/packed_column.h"
 #include "collector/trace/symbol_table.h"
 #include "proto/events.h"
 #include "ranktap/v1/control.pb.h"
@@ -41,9 +42,9 @@ inline int64_t StreamNumber(uint32_t stream) { return stream == kNone ? -1 : int
 
 // Columns of everything that occupies a stream.
 struct DeviceWork {
-  Column<int64_t> start, end;
+  TimeColumn start, end;
   Column<uint32_t> correlation;
-  Column<uint32_t> lane;    // index into Trace::lanes
+  IdColumn lane;            // index into Trace::lanes
   Column<uint32_t> launch;  // row of api_calls that caused it
   OptionalColumn<uint32_t> graph;
   OptionalColumn<uint64_t> graph_node;
@@ -56,8 +57,8 @@ struct DeviceWork {
 };
 
 struct Kernels : DeviceWork {
-  Column<uint32_t> name;   // Dictionary::String, mangled
-  Column<uint32_t> shape;  // Dictionary::Shape
+  IdColumn name;   // Dictionary::String, mangled
+  IdColumn shape;  // Dictionary::Shape
   OptionalColumn<uint64_t> grid_id;
   OptionalColumn<uint8_t> device_launched;
   OptionalColumn<uint32_t> collective;  // 1 + index into Trace::collectives
@@ -87,7 +88,7 @@ struct GraphLaunches : DeviceWork {  // `graph` is the graph that ran
 };
 
 struct Syncs {
-  Column<int64_t> start, end;
+  TimeColumn start, end;
   Column<uint32_t> correlation, context, stream, cuda_event;
   Column<uint8_t> type;
   OptionalColumn<uint64_t> cuda_event_sync_id;
@@ -100,9 +101,9 @@ struct Syncs {
 };
 
 struct ApiCalls {
-  Column<int64_t> start, end;
+  TimeColumn start, end;
   Column<uint32_t> correlation;
-  Column<uint32_t> api;     // Dictionary::Api
+  IdColumn api;             // Dictionary::Api
   Column<uint16_t> writer;  // index into Trace::writers
   OptionalColumn<int32_t> status;
   OptionalColumn<uint32_t> stack;
@@ -118,8 +119,8 @@ enum class RangeKind : uint8_t { kPushPop, kStartEnd, kMark };
 
 // NVTX ranges, and marks (in a table of their own, end == start).
 struct Ranges {
-  Column<int64_t> start, end;
-  Column<uint32_t> name;    // Dictionary::String
+  TimeColumn start, end;
+  IdColumn name;            // Dictionary::String
   Column<uint16_t> domain;  // Dictionary::Domain
   Column<uint16_t> writer;
   Column<uint16_t> depth;  // open ranges of the writer and domain when this one began

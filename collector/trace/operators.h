@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "collector/trace/column.h"
+#include "collector/trace/packed_column.h"
 
 namespace ranktap::collector {
 
@@ -30,7 +31,7 @@ enum class OperatorKind : uint8_t {
 
 // Operators and annotations on host threads, by start, of equal starts the longer first.
 struct Operators {
-  Column<int64_t> start, end;
+  TimeColumn start, end;
   Column<uint32_t> name;    // Dictionary::String
   Column<uint16_t> writer;  // index into Trace::writers: the thread
   Column<uint8_t> kind;     // OperatorKind
@@ -68,7 +69,7 @@ struct TensorUse {
 
 // Calls of Python functions and torch.nn.Module.__call__ (with_stack=True).
 struct PythonCalls {
-  Column<int64_t> start, end;
+  TimeColumn start, end;
   Column<uint32_t> name;  // "train.py(12): step", "nn.Module: Linear_0", "<built-in function ...>"
   Column<uint16_t> writer;
   OptionalColumn<uint32_t> id, parent_id;  // torch's "Python id", 1 more than written; 0: none
@@ -82,7 +83,7 @@ enum class FlowKind : uint8_t { kForwardBackward, kOther };
 
 // Arrows between threads. Those from a launch to its work are not here: DeviceWork::launch is.
 struct Flows {
-  Column<int64_t> start, end;
+  TimeColumn start, end;
   Column<uint16_t> from_writer, to_writer;
   Column<uint64_t> id;
   Column<uint8_t> kind;
@@ -91,7 +92,7 @@ struct Flows {
 
 // Annotations on streams (Kineto's gpu_user_annotation): the span of the work launched inside one.
 struct DeviceAnnotations {
-  Column<int64_t> start, end;
+  TimeColumn start, end;
   Column<uint32_t> name;
   Column<uint32_t> lane;
   OptionalColumn<uint32_t> external_id;
@@ -115,7 +116,7 @@ enum class MemoryCategory : uint8_t {
 // The allocations of the framework's allocator (profile_memory=True, memory timelines and
 // snapshots); `end` equals `start`.
 struct Allocations {
-  Column<int64_t> start, end;
+  TimeColumn start, end;
   Column<uint16_t> writer;
   Column<int64_t> bytes;  // negative: given back
   OptionalColumn<uint64_t> address;
@@ -133,7 +134,7 @@ struct Allocations {
 
 // Samples of counters; `end` equals `start`.
 struct CounterSamples {
-  Column<int64_t> start, end;
+  TimeColumn start, end;
   Column<uint32_t> name;    // Dictionary::String
   Column<uint32_t> device;  // kNone: of the host
   Column<double> value;

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <span>
 
 #include "collector/trace/at_once.h"
 
@@ -21,7 +20,9 @@ void Gather(const void* from, const std::vector<uint32_t>& order, void* to) {
 // The order by start of a few rows, which keeps that of equal starts. Its arrays are used again.
 class StartOrder {
  public:
-  const std::vector<uint32_t>& Of(const int64_t* start, uint32_t rows) {
+  const std::vector<uint32_t>& Of(const TimeColumn& starts, uint32_t begin, uint32_t rows) {
+    start_.assign(starts.begin() + begin, starts.begin() + begin + rows);
+    const int64_t* const start = start_.data();
     const auto before = [start](uint32_t a, uint32_t b) {
       return start[a] != start[b] ? start[a] < start[b] : a < b;
     };
@@ -41,6 +42,7 @@ class StartOrder {
   }
 
  private:
+  std::vector<int64_t> start_;
   std::vector<uint32_t> ahead_, behind_, order_;
 };
 
@@ -52,9 +54,15 @@ void PermuteRows(Table& table, uint32_t begin, const std::vector<uint32_t>& orde
   ForEachColumnOf(table, [&](auto& column) {
     if (column.size() <= begin) return;
     column.PadTo(begin + order.size());
-    auto* const values = column.data() + begin;
-    std::memcpy(scratch->data(), values, order.size() * sizeof(*values));
-    GatherValues(scratch->data(), sizeof(*values), order, values);
+    if constexpr (PackedColumn<std::remove_reference_t<decltype(column)>>) {
+      auto* const sorted = reinterpret_cast<decltype(column.back())*>(scratch->data());
+      for (size_t i = 0; i < order.size(); ++i) sorted[i] = column[begin + order[i]];
+      column.Write(begin, {sorted, order.size()});
+    } else {
+      auto* const values = column.data() + begin;
+      std::memcpy(scratch->data(), values, order.size() * sizeof(*values));
+      GatherValues(scratch->data(), sizeof(*values), order, values);
+    }
   });
 }
 
@@ -64,9 +72,9 @@ template <typename Table>
 void SortByStart(Table& table) {
   StartOrder start_order;
   std::vector<std::byte> scratch;
-  for (const UnsortedRows& rows : FindUnsorted({table.start.data(), table.size()})) {
-    const int64_t* const start = table.start.data() + rows.begin;
-    PermuteRows(table, rows.begin, start_order.Of(start, rows.end - rows.begin), &scratch);
+  for (const UnsortedRows& rows : FindUnsorted(table.start)) {
+    const uint32_t count = rows.end - rows.begin;
+    PermuteRows(table, rows.begin, start_order.Of(table.start, rows.begin, count), &scratch);
   }
 }
 
@@ -85,9 +93,9 @@ void GatherValues(const void* from, size_t bytes, const std::vector<uint32_t>& o
   }
 }
 
-std::vector<UnsortedRows> FindUnsorted(std::span<const int64_t> starts) {
+std::vector<UnsortedRows> FindUnsorted(const TimeColumn& starts) {
   std::vector<UnsortedRows> found;
-  const int64_t* const start = starts.data();
+  const TimeColumn::View start = starts.view();
   int64_t latest = std::numeric_limits<int64_t>::min();
   for (uint32_t i = 0, rows = static_cast<uint32_t>(starts.size()); i < rows; ++i) {
     if (start[i] >= latest) {
@@ -98,7 +106,8 @@ std::vector<UnsortedRows> FindUnsorted(std::span<const int64_t> starts) {
     while (true) {  // back to the first row that begins later
       const uint32_t sorted_from = found.empty() ? 0 : found.back().end;
       grown.begin = static_cast<uint32_t>(
-          std::upper_bound(start + sorted_from, start + grown.begin, start[i]) - start);
+          std::upper_bound(starts.begin() + sorted_from, starts.begin() + grown.begin, start[i]) -
+          starts.begin());
       if (grown.begin > sorted_from || found.empty() || found.back().latest <= start[i]) break;
       grown.begin = found.back().begin;
       found.pop_back();

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
-#include <span>
 #include <vector>
 
 #include "collector/trace/model.h"
@@ -142,8 +141,14 @@ void PermuteTable(Table& table, const std::vector<uint32_t>& order) {
     if (column.empty()) return;
     column.PadTo(rows);
     std::remove_reference_t<decltype(column)> sorted;
-    auto* const out = sorted.Grow(order.size());
-    GatherValues(column.data(), sizeof(*out), order, out);
+    if constexpr (PackedColumn<decltype(sorted)>) {
+      std::vector<typename decltype(sorted)::Value> values(order.size());
+      for (size_t i = 0; i < order.size(); ++i) values[i] = column[order[i]];
+      sorted.Append(values);
+    } else {
+      auto* const out = sorted.Grow(order.size());
+      GatherValues(column.data(), sizeof(*out), order, out);
+    }
     column = std::move(sorted);
   });
 }
@@ -156,7 +161,7 @@ struct UnsortedRows {
 };
 
 // Few and short in traces: a trace is a few sorted rows woven together.
-std::vector<UnsortedRows> FindUnsorted(std::span<const int64_t> starts);
+std::vector<UnsortedRows> FindUnsorted(const TimeColumn& starts);
 
 // Sorts each table by start; rows of equal start keep their order. Columns that are not as long as
 // their table (optional, or not filled yet) read as zero beyond their end.

@@ -8,13 +8,13 @@
 #include <span>
 #include <vector>
 
-#include "collector/trace/column.h"
+#include "collector/trace/packed_column.h"
 
 namespace ranktap::collector {
 
 struct MergedTable {
-  const Column<int64_t>* start;
-  const Column<int64_t>* end;
+  const TimeColumn* start;
+  const TimeColumn* end;
 };
 
 // Calls visit(table's index, row) for every row by start; of rows with one start the longest comes
@@ -23,14 +23,14 @@ template <typename Visit>
 void MergeTables(const std::vector<MergedTable>& tables, Visit visit) {
   struct Head {
     size_t table, next, rows;
-    const int64_t *starts, *ends;
+    TimeColumn::View starts, ends;
     int64_t start, end;  // of row `next`
   };
   std::vector<Head> heads;
   for (size_t t = 0; t < tables.size(); ++t) {
     const MergedTable& table = tables[t];
     if (table.start->empty()) continue;
-    heads.push_back({t, 0, table.start->size(), table.start->data(), table.end->data(),
+    heads.push_back({t, 0, table.start->size(), table.start->view(), table.end->view(),
                      (*table.start)[0], (*table.end)[0]});
   }
   while (!heads.empty()) {
@@ -46,7 +46,7 @@ void MergeTables(const std::vector<MergedTable>& tables, Visit visit) {
       if (&head != first) others = std::min(others, head.start);
     }
     const size_t table = first->table, rows = first->rows;
-    const int64_t* const starts = first->starts;
+    const TimeColumn::View starts = first->starts;
     size_t next = first->next;
     do visit(table, next);
     while (++next < rows && starts[next] < others);

@@ -124,18 +124,20 @@ void MeasureKineto(const std::string& directory) {
   std::filesystem::remove(json);
 }
 
-// Seconds of reading and writing each column of `trace` once.
-double CopySeconds(const Trace& trace) {
-  const Kernels& kernels = trace.kernels;
-  const ApiCalls& calls = trace.api_calls;
+// Seconds of reading and writing each column of *trace once.
+double CopySeconds(Trace* trace) {
+  Kernels& kernels = trace->kernels;
+  ApiCalls& calls = trace->api_calls;
   std::vector<char> to(std::max(kernels.size(), calls.size()) * 8);
   return LeastCpuSeconds(3, [&] {
     const auto copy = [&to](const auto& column) {
       std::memcpy(to.data(), column.data(), column.size() * sizeof(column[0]));
       Keep(to.data());
     };
-    copy(kernels.start), copy(kernels.end), copy(kernels.launch), copy(kernels.name);
-    copy(calls.start), copy(calls.end), copy(calls.api), copy(calls.writer);
+    copy(kernels.start.array()), copy(kernels.end.array());
+    copy(kernels.launch), copy(kernels.name.array());
+    copy(calls.start.array()), copy(calls.end.array());
+    copy(calls.api.array()), copy(calls.writer);
   });
 }
 
@@ -194,7 +196,7 @@ void MeasureAnalyses(const std::string& path) {
          .target = 3 * load});
   // The columns once more, and the timeline that nearly all of them walk.
   const double floor =
-      ReadSeconds(path) + NewMemorySeconds(bytes) + CopySeconds(trace) +
+      ReadSeconds(path) + NewMemorySeconds(bytes) + CopySeconds(&run.traces[0]) +
       NewMemorySeconds(static_cast<double>(DeviceTimeline(trace).size()) * sizeof(DeviceSpan));
   Print({.name = "10 M events: load, sort and the core analyses, one core",
          .value = core,

@@ -23,8 +23,8 @@ struct Source {
   uint32_t RowOf(uint32_t row) const {
     return in_first(row) ? row : row - static_cast<uint32_t>(first->size());
   }
-  template <typename T>
-  T At(Column<T> DeviceWork::*column, uint32_t row) const {
+  template <typename Column>
+  auto At(Column DeviceWork::*column, uint32_t row) const {
     return (Of(row).*column)[RowOf(row)];
   }
   template <typename T>

@@ -108,12 +108,12 @@ std::vector<bool> EvaluationForwards(const Trace& trace, const std::vector<Modul
 RecordedOperators SplitByEvaluation(const Trace& trace) {
   const std::vector<ModuleSpan>& spans = ModuleSpans(trace);
   const std::vector<bool> evaluations = EvaluationForwards(trace, spans);
-  const Column<int64_t>& starts = trace.operators.start;
+  const TimeColumn& starts = trace.operators.start;
   RecordedOperators found;
   std::vector<Interval> moments;
   for (size_t row = 0; row < spans.size(); ++row) {
     if (spans[row].depth != 0 || !evaluations[row]) continue;
-    const auto* const first = std::lower_bound(starts.begin(), starts.end(), spans[row].start);
+    const auto first = std::lower_bound(starts.begin(), starts.end(), spans[row].start);
     if (first == starts.end() || *first >= spans[row].end) continue;
     ++found.evaluations;
     moments.emplace_back(spans[row].start, spans[row].end);

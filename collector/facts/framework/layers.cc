@@ -125,8 +125,8 @@ class Forwards {
   std::vector<uint32_t> RowsIn(const ModuleSpan& span) const {
     const Operators& ops = trace_.operators;
     std::vector<uint32_t> rows;
-    const auto* const begin = ops.start.begin();
-    const auto* at = std::lower_bound(begin, ops.start.end(), span.start);
+    const auto begin = ops.start.begin();
+    auto at = std::lower_bound(begin, ops.start.end(), span.start);
     for (; at != ops.start.end() && *at < span.end; ++at) {
       const auto row = static_cast<uint32_t>(at - begin);
       if (IsIn(row, span)) rows.push_back(row);

@@ -12,8 +12,8 @@ namespace ranktap::collector {
 namespace {
 
 bool HasOperators(const Trace& trace, const Step& step) {
-  const Column<int64_t>& starts = trace.operators.start;
-  const int64_t* const first = std::lower_bound(starts.begin(), starts.end(), step.start);
+  const TimeColumn& starts = trace.operators.start;
+  const auto first = std::lower_bound(starts.begin(), starts.end(), step.start);
   return first != starts.end() && *first < step.end;
 }
 

@@ -50,8 +50,8 @@ void SortKernelCounters(Trace* trace) {
   }
   SortRows(&rows, [](const Row& a, const Row& b) { return a.start < b.start; });
   for (size_t i = 0; i < rows.size(); ++i) {
-    counters.start[i] = rows[i].start;
-    counters.end[i] = rows[i].end;
+    counters.start.Set(i, rows[i].start);
+    counters.end.Set(i, rows[i].end);
     counters.name[i] = rows[i].name;
     counters.readings[i] = std::move(rows[i].readings);
   }

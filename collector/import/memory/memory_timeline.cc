@@ -128,7 +128,8 @@ class TimelineFile {
     const int64_t base = std::max<int64_t>(first_ns_, 0);
     Allocations& all = trace_->allocations;
     for (size_t i = 0; i < all.size(); ++i) {
-      all.start[i] = all.end[i] = all.start[i] < 0 ? 0 : all.start[i] - base;
+      const int64_t time = all.start[i] < 0 ? 0 : all.start[i] - base;
+      all.start.Set(i, time), all.end.Set(i, time);
     }
     trace_->base_time_ns = trace_->realtime_offset_ns = base;
     trace_->writers.emplace_back().name = "allocator";

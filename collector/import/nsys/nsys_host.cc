@@ -66,8 +66,8 @@ class HostRows {
       return false;
     }
     last->second = before;
-    calls.start[before] = std::min(calls.start[before], start);
-    calls.end[before] = std::max(calls.end[before], end);
+    calls.start.Set(before, std::min(calls.start[before], start));
+    calls.end.Set(before, std::max(calls.end[before], end));
     return true;
   }
 

@@ -118,7 +118,7 @@ void NsysProcess::Finish() {
   // Ranges that nsys saw no end of.
   Ranges& ranges = trace_.ranges;
   for (size_t i = 0; i < ranges.size(); ++i) {
-    if (ranges.unfinished.At(i) != 0) ranges.end[i] = std::max(ranges.start[i], trace_.last_ns);
+    if (ranges.unfinished.At(i) != 0) ranges.end.Set(i, std::max(ranges.start[i], trace_.last_ns));
   }
   FindDepths();
 }

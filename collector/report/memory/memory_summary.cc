@@ -295,9 +295,10 @@ void NoteNothingRecorded(const Run& run, Table* table) {
 void NoteStepsWithAllocations(const Run& run, Table* table) {
   int64_t least = INT64_MAX, most = 0, all = 0;
   for (const Trace& trace : run.traces) {
-    const Column<int64_t>& starts = trace.allocations.start;
+    const TimeColumn& starts = trace.allocations.start;
     if (!trace.is_ours() || starts.size() == 0) continue;
-    const std::vector<bool> recorded = RecordedSteps(trace, {starts.data(), starts.size()});
+    const std::vector<bool> recorded =
+        RecordedSteps(trace, std::vector(starts.begin(), starts.end()));
     const auto steps = static_cast<int64_t>(std::ranges::count(recorded, true));
     least = std::min(least, steps);
     most = std::max(most, steps);

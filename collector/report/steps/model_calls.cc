@@ -41,7 +41,7 @@ int64_t WhereLongOnesBegin(std::vector<int64_t> lengths) {
 // The first tensor that an operator in it takes.
 Dims InputIn(const Trace& trace, const Interval& forward) {
   const Operators& ops = trace.operators;
-  const auto* at = std::lower_bound(ops.start.begin(), ops.start.end(), forward.first);
+  auto at = std::lower_bound(ops.start.begin(), ops.start.end(), forward.first);
   for (; at != ops.start.end() && *at < forward.second; ++at) {
     const auto row = static_cast<size_t>(at - ops.start.begin());
     const OpInputs inputs(trace.dictionary.String(ops.shapes.At(row)), "");

@@ -174,7 +174,8 @@ class Sampler {
   }
   void AddOperators(const Trace& trace) {
     const Operators& ops = trace.operators;
-    Begin(SampleKind::kOperator, RecordedSteps(trace, {ops.start.data(), ops.size()}));
+    Begin(SampleKind::kOperator,
+          RecordedSteps(trace, std::vector(ops.start.begin(), ops.start.end())));
     const auto is_operator = [&ops](size_t row) {
       return ops.kind[row] == static_cast<uint8_t>(OperatorKind::kOperator);
     };

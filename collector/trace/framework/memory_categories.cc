@@ -13,8 +13,8 @@ constexpr uint8_t kBackwardScope = 1;  // at::RecordScope::BACKWARD_FUNCTION
 // Which spans are open on a thread, asked in the order of time.
 class OpenSpans {
  public:
-  OpenSpans(const Column<int64_t>& start, const Column<int64_t>& end,
-            const Column<uint16_t>& writer, std::vector<uint32_t> rows, size_t writers)
+  OpenSpans(const TimeColumn& start, const TimeColumn& end, const Column<uint16_t>& writer,
+            std::vector<uint32_t> rows, size_t writers)
       : start_(start), end_(end), writer_(writer), rows_(std::move(rows)), open_(writers) {}
 
   // Outermost first. kAnyWriter: of the thread on which something began last.
@@ -46,8 +46,8 @@ class OpenSpans {
     while (!open->empty() && end_[open->back()] < time) open->pop_back();
   }
 
-  const Column<int64_t>& start_;
-  const Column<int64_t>& end_;
+  const TimeColumn& start_;
+  const TimeColumn& end_;
   const Column<uint16_t>& writer_;
   std::vector<uint32_t> rows_;  // by start, of equal starts the outer first
   std::vector<std::vector<uint32_t>> open_;

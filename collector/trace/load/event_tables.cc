@@ -128,26 +128,29 @@ bool EventTables::AddWork(const Section<Event>& section, DeviceWork* work) {
   device_.resize(section.count);
   context_.resize(section.count);
   stream_.resize(section.count);
-  if (!AppendSpan(section, &work->start, &work->end) || !Append<4>(section, &work->correlation) ||
-      !DecodeInto<Device>(section, device_.data()) ||
+  if (!AppendSpan(section, &of_device_, &work->start, &work->end) ||
+      !Append<4>(section, &work->correlation) || !DecodeInto<Device>(section, device_.data()) ||
       !DecodeInto<Context>(section, context_.data()) ||
       !DecodeInto<Stream>(section, stream_.data())) {
     return false;
   }
-  uint32_t* const lane = work->lane.Grow(section.count);
+  std::vector<uint32_t>& lane = of_device_.ids;
+  lane.resize(section.count);
   for (uint32_t i = 0; i < section.count; ++i) {
     const bool as_before = i > 0 && device_[i] == device_[i - 1] &&
                            context_[i] == context_[i - 1] && stream_[i] == stream_[i - 1];
     lane[i] = as_before ? lane[i - 1] : LaneOf(device_[i], context_[i], stream_[i]);
   }
+  work->lane.Append(lane);
   return true;
 }
 
 bool EventTables::Add(const Section<proto::KernelEvent>& section) {
   Kernels& kernels = trace_->kernels;
   const size_t rows = kernels.size();
-  return AddWork<5, 6, 7>(section, &kernels) && Append<8>(section, &kernels.name) &&
-         Append<9>(section, &kernels.shape) && AppendOptional<10>(section, rows, &kernels.graph) &&
+  return AddWork<5, 6, 7>(section, &kernels) && AppendIds<8>(section, &of_device_, &kernels.name) &&
+         AppendIds<9>(section, &of_device_, &kernels.shape) &&
+         AppendOptional<10>(section, rows, &kernels.graph) &&
          AppendOptional<11>(section, rows, &kernels.graph_node) &&
          AppendOptional<12>(section, rows, &kernels.grid_id) &&
          AppendOptional<13>(section, rows, &kernels.channel) &&
@@ -199,9 +202,10 @@ bool EventTables::Add(const Section<proto::GraphLaunchEvent>& section) {
 bool EventTables::Add(const Section<proto::SyncEvent>& section) {
   Syncs& syncs = trace_->syncs;
   const size_t rows = syncs.size();
-  return AppendSpan(section, &syncs.start, &syncs.end) && Append<4>(section, &syncs.correlation) &&
-         Append<5>(section, &syncs.type) && Append<6>(section, &syncs.context) &&
-         Append<7>(section, &syncs.stream) && Append<8>(section, &syncs.cuda_event) &&
+  return AppendSpan(section, &of_device_, &syncs.start, &syncs.end) &&
+         Append<4>(section, &syncs.correlation) && Append<5>(section, &syncs.type) &&
+         Append<6>(section, &syncs.context) && Append<7>(section, &syncs.stream) &&
+         Append<8>(section, &syncs.cuda_event) &&
          AppendOptional<9>(section, rows, &syncs.cuda_event_sync_id) &&
          AppendOptional<10>(section, rows, &syncs.status);
 }
@@ -211,8 +215,8 @@ bool EventTables::AddCalls(const Section<Event>& section, ApiCalls* calls) {
   const size_t rows = calls->size();
   uint16_t* const writer = calls->writer.Grow(section.count);
   std::fill_n(writer, section.count, writer_);
-  return AppendSpan(section, &calls->start, &calls->end) &&
-         Append<4>(section, &calls->correlation) && Append<5>(section, &calls->api) &&
+  return AppendSpan(section, &of_host_, &calls->start, &calls->end) &&
+         Append<4>(section, &calls->correlation) && AppendIds<5>(section, &of_host_, &calls->api) &&
          AppendOptional<6>(section, rows, &calls->status) &&
          AppendOptional<7>(section, rows, &calls->stack);
 }
@@ -242,7 +246,10 @@ template <uint32_t Name, typename Event>
 bool EventTables::AddNvtx(const Section<Event>& section, RangeKind kind, Ranges* ranges) {
   const size_t rows = ranges->size();
   const uint32_t count = section.count;
-  if (!Append<2>(section, &ranges->start) || !Append<Name>(section, &ranges->name) ||
+  std::vector<int64_t>& times = of_host_.times;
+  times.resize(count);
+  if (!DecodeInto<2>(section, times.data()) ||
+      !AppendIds<Name>(section, &of_host_, &ranges->name) ||
       !Append<Name + 1>(section, &ranges->domain) ||
       !AppendOptional<Name + 2>(section, rows, &ranges->category) ||
       !AppendOptional<Name + 3>(section, rows, &ranges->color) ||
@@ -251,7 +258,8 @@ bool EventTables::AddNvtx(const Section<Event>& section, RangeKind kind, Ranges*
       !AppendOptional<Name + 6>(section, rows, &ranges->payload_dropped)) {
     return false;
   }
-  std::copy_n(ranges->start.data() + rows, count, ranges->end.Grow(count));
+  ranges->start.Append(times);
+  ranges->end.Append(times);
   std::fill_n(ranges->writer.Grow(count), count, writer_);
   std::fill_n(ranges->depth.Grow(count), count, uint16_t{0});
   std::fill_n(ranges->kind.Grow(count), count, static_cast<uint8_t>(kind));

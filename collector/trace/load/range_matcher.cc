@@ -77,7 +77,7 @@ void RangeMatcher::Pop(WriterRanges* writer, uint32_t pop) {
 
 // A payload given at the end counts where none was given at the beginning.
 void RangeMatcher::End(uint32_t row, uint64_t time, uint32_t payload) {
-  ranges_->end[row] = static_cast<int64_t>(time);
+  ranges_->end.Set(row, static_cast<int64_t>(time));
   if (payload == 0 || ranges_->inline_payload.At(row) != 0) return;
   ranges_->inline_payload.PadTo(row + 1);
   ranges_->inline_payload[row] = payload;
@@ -116,7 +116,7 @@ void RangeMatcher::MatchStartEnd(uint64_t last) {
 void RangeMatcher::SetUnfinished(uint32_t row, uint64_t at) {
   ranges_->unfinished.PadTo(ranges_->size());
   ranges_->unfinished[row] = 1;
-  ranges_->end[row] = std::max(ranges_->start[row], static_cast<int64_t>(at));
+  ranges_->end.Set(row, std::max(ranges_->start[row], static_cast<int64_t>(at)));
 }
 
 }  // namespace ranktap::collector

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <tuple>
+#include <vector>
 
 #include "collector/trace/model.h"
 #include "proto/decode.h"
@@ -51,17 +53,35 @@ template <uint32_t Field, typename Event, typename T>
   return Append<Field>(section, column);
 }
 
+// Values of a packed column on their way there: of the section decoded last. A thread has its own.
+struct Unpacked {
+  std::vector<int64_t> times;
+  std::vector<uint32_t> ids;
+};
+
+template <uint32_t Field, typename Event>
+[[nodiscard]] bool AppendIds(const proto::Section<Event>& section, Unpacked* unpacked,
+                             IdColumn* column) {
+  unpacked->ids.resize(section.count);
+  if (!DecodeInto<Field>(section, unpacked->ids.data())) return false;
+  column->Append(unpacked->ids);
+  return true;
+}
+
 // Start and end, the latter from its distance to the start (field 3 of every such kind).
 template <typename Event>
-[[nodiscard]] bool AppendSpan(const proto::Section<Event>& section, Column<int64_t>* start,
-                              Column<int64_t>* end) {
-  int64_t* const begin = start->Grow(section.count);
-  if (!DecodeInto<2>(section, begin)) return false;
-  int64_t* const out = end->Grow(section.count);
-  return proto::DecodeColumn<ColumnOf<Event, 3>>(
-      ColumnBytes<3>(section), section.count, [&](uint32_t i, uint64_t distance) {
-        out[i] = static_cast<int64_t>(static_cast<uint64_t>(begin[i]) + distance);
+[[nodiscard]] bool AppendSpan(const proto::Section<Event>& section, Unpacked* unpacked,
+                              TimeColumn* start, TimeColumn* end) {
+  std::vector<int64_t>& times = unpacked->times;
+  times.resize(section.count);
+  if (!DecodeInto<2>(section, times.data())) return false;
+  start->Append(times);
+  const bool ok = proto::DecodeColumn<ColumnOf<Event, 3>>(
+      ColumnBytes<3>(section), section.count, [&times](uint32_t i, uint64_t distance) {
+        times[i] = static_cast<int64_t>(static_cast<uint64_t>(times[i]) + distance);
       });
+  end->Append(times);
+  return ok;
 }
 
 }  // namespace ranktap::collector

@@ -1,6 +1,7 @@
 #include "collector/trace/load/time_mapping.h"
 
 #include <algorithm>
+#include <array>
 
 #include "collector/trace/at_once.h"
 #include "collector/trace/table_columns.h"
@@ -44,24 +45,30 @@ struct Bounds {
 enum class Zero { kIsATime, kMeansUntimed };
 
 // One pass over the columns, which are larger than any cache.
-void MapSpans(const ClockMap& clock, Zero zero, Column<int64_t>* starts, Column<int64_t>* ends,
+void MapSpans(const ClockMap& clock, Zero zero, TimeColumn* starts, TimeColumn* ends,
               Bounds* bounds) {
-  int64_t* const start = starts->data();
-  int64_t* const end = ends->data();
+  std::array<int64_t, TimeColumn::kBlock> start, end;
   Bounds seen = *bounds;
   ClockMap::Line line = clock.LineOf(0);
-  for (size_t i = 0, rows = starts->size(); i < rows; ++i) {
-    const auto begin = static_cast<uint64_t>(start[i]), finish = static_cast<uint64_t>(end[i]);
-    if (begin == 0 && zero == Zero::kMeansUntimed) {
-      start[i] = end[i] = kUntimed;
-      continue;
+  for (size_t first = 0, rows = starts->size(); first < rows; first += start.size()) {
+    const size_t count = std::min(start.size(), rows - first);
+    starts->Read(first, {start.data(), count});
+    ends->Read(first, {end.data(), count});
+    for (size_t i = 0; i < count; ++i) {
+      const auto begin = static_cast<uint64_t>(start[i]), finish = static_cast<uint64_t>(end[i]);
+      if (begin == 0 && zero == Zero::kMeansUntimed) {
+        start[i] = end[i] = kUntimed;
+        continue;
+      }
+      const int64_t mapped = clock.Map(begin, &line);
+      // CUPTI writes an end of 0 when its buffers ran out under a running kernel.
+      const int64_t last = finish < begin ? mapped : clock.Map(finish, &line);
+      start[i] = mapped;
+      end[i] = last;
+      seen.Cover(mapped, last);
     }
-    const int64_t mapped = clock.Map(begin, &line);
-    // CUPTI writes an end of 0 when its buffers ran out under a running kernel.
-    const int64_t last = finish < begin ? mapped : clock.Map(finish, &line);
-    start[i] = mapped;
-    end[i] = last;
-    seen.Cover(mapped, last);
+    starts->Write(first, {start.data(), count});
+    ends->Write(first, {end.data(), count});
   }
   *bounds = seen;
 }

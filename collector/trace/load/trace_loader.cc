@@ -35,12 +35,12 @@ bool Parse(std::span<const std::byte> payload, Message* message) {
 constexpr uint64_t kFewEvents = 1 << 18, kMostReserved = 1 << 26;
 
 void ForEachReserved(Kernels& kernels, auto&& visit) {
-  visit(kernels.start), visit(kernels.end), visit(kernels.correlation), visit(kernels.lane);
-  visit(kernels.name), visit(kernels.shape);
+  visit(kernels.start.array()), visit(kernels.end.array()), visit(kernels.correlation);
+  visit(kernels.lane.array()), visit(kernels.name.array()), visit(kernels.shape.array());
 }
 void ForEachReserved(ApiCalls& calls, auto&& visit) {
-  visit(calls.start), visit(calls.end), visit(calls.correlation), visit(calls.api);
-  visit(calls.writer);
+  visit(calls.start.array()), visit(calls.end.array()), visit(calls.correlation);
+  visit(calls.api.array()), visit(calls.writer);
 }
 constexpr size_t kMostReservedColumns = 6;
 using PagesOfTable = std::array<PagesAhead, kMostReservedColumns>;

@@ -179,7 +179,7 @@ class SyntheticJob {
     }
     for (uint32_t rank = 0; rank < shape_.ranks; ++rank) {
       Ranges& ranges = run_.traces[rank].ranges;
-      ranges.end[steps_[steps_.size() - shape_.ranks + rank]] = shape_.clocks[rank].Local(end);
+      ranges.end.Set(steps_[steps_.size() - shape_.ranks + rank], shape_.clocks[rank].Local(end));
       if (shape_.syncs) AddCall(rank, at[rank].launch, end, 2);
       causes_[rank].push_back(times[rank]);
     }

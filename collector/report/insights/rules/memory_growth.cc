@@ -24,10 +24,10 @@ constexpr int64_t kLeastBytes = 64 * 1024;  // by each
 // The longest row of steps one after another in each of which memory was recorded: between two
 // windows nobody saw what was given back.
 std::vector<Step> StepsInARow(const Trace& trace, const StepList& steps) {
-  const Column<int64_t>& starts = trace.allocations.start;
+  const TimeColumn& starts = trace.allocations.start;
   std::vector<Step> longest, row;
   for (const Step& step : steps.list) {
-    const auto* const first = std::lower_bound(starts.begin(), starts.end(), step.start);
+    const auto first = std::lower_bound(starts.begin(), starts.end(), step.start);
     const bool is_watched = first != starts.end() && *first < step.end;
     if (!is_watched || (!row.empty() && row.back().number + 1 != step.number)) row.clear();
     if (is_watched) row.push_back(step);

@@ -43,7 +43,7 @@ TEST(NcuExporterTest, NamesAndArgumentsOfTheProgramAreWordsForTheShellAndNoComma
   SyntheticJob job({.ranks = 1, .layers = 1, .steps = 5});
   Trace& trace = job.run().traces[0];
   const uint32_t name = trace.dictionary.AppendString("a';touch pwned;'");
-  for (uint32_t& kernel : trace.kernels.name) kernel = name;
+  for (size_t i = 0; i < trace.kernels.size(); ++i) trace.kernels.name.Set(i, name);
   for (const char* const word :
        {"python", "train me.py", "--note=it's `touch pwned` $(touch pwned)", "\n touch pwned\n"}) {
     trace.hello.mutable_process()->add_command_line(word);

@@ -74,11 +74,11 @@ class SampleTrace {
     for (int64_t i = Random(4); i >= 0; --i) AddLaunch();
     const size_t inner = AddRange(now_, RangeKind::kPushPop, 3, 1);
     AddLaunch();
-    trace_.ranges.end[inner] = now_;
-    trace_.ranges.end[range] = now_ += Random(20);
+    trace_.ranges.end.Set(inner, now_);
+    trace_.ranges.end.Set(range, now_ += Random(20));
     // Begins before the step ends, and ends in the next one.
     const size_t loose = AddRange(now_, RangeKind::kStartEnd, 2, 0);
-    trace_.ranges.end[loose] = now_ + 5000;
+    trace_.ranges.end.Set(loose, now_ + 5000);
     Ranges& marks = trace_.marks;
     marks.start.push_back(now_);
     marks.end.push_back(now_);

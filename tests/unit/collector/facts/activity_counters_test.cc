@@ -66,7 +66,7 @@ TEST(ActivityCounters, EachDeviceHasItsOwnWork) {
   AddKernel(100, 400, 500, &trace);
   AddKernel(200, 600, 700, &trace);
   AddKernel(300, 800, 900, &trace);
-  trace.kernels.lane[1] = 1;
+  trace.kernels.lane.Set(1, 1);
   std::vector<std::pair<std::string, uint32_t>> names;
   for (const ActivityCounter& counter : ActivityCounters(trace)) {
     names.emplace_back(counter.name, counter.device);

@@ -61,8 +61,9 @@ TEST(TableColumnsTest, RowsAreSortedByStartAndThoseOfOneStartKeepTheirOrder) {
 }
 
 TEST(TableColumnsTest, WhatIsSortedIsNotTouchedAndOneLateRowMovesOnlyWhatItPasses) {
-  const std::vector<UnsortedRows> unsorted =
-      FindUnsorted(std::vector<int64_t>{1, 2, 5, 7, 6, 8, 9});
+  TimeColumn starts;
+  starts.Append(std::vector<int64_t>{1, 2, 5, 7, 6, 8, 9});
+  const std::vector<UnsortedRows> unsorted = FindUnsorted(starts);
   ASSERT_EQ(unsorted.size(), 1u);
   EXPECT_EQ(unsorted[0].begin, 3u);
   EXPECT_EQ(unsorted[0].end, 5u);

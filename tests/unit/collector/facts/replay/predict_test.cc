@@ -242,7 +242,8 @@ TEST(WhatIf, ALaunchThatFoundTheQueueFullReturnsEarlierWhereKernelsAreShorter) {
     program.AddKernel(host, ends(i) - kKernel, ends(i));
     int64_t returned = host + 1'000;
     if (i > kQueue) returned = std::max(returned, ends(i - kQueue - 1) + 1'000);
-    program.trace().api_calls.end.back() = returned;
+    TimeColumn& end = program.trace().api_calls.end;
+    end.Set(end.size() - 1, returned);
     host = returned + kLaunch;
   }
   program.AddStep(begin, host);

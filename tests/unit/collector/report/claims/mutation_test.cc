@@ -84,7 +84,7 @@ TEST(Mutations, OfALateRank) {
                  ForEachTrace(run, [](Trace* trace) {
                    for (size_t i = 0; i < trace->kernels.size(); ++i) {
                      if (trace->lanes[trace->kernels.lane[i]].stream != 13) continue;
-                     trace->kernels.start[i] = trace->kernels.end[i] - 80'000;
+                     trace->kernels.start.Set(i, trace->kernels.end[i] - 80'000);
                    }
                  });
                }});
@@ -104,7 +104,8 @@ TEST(Mutations, OfWhatCanBeWonBack) {
   Expect(job, {"no launches", host, &ForgetLaunches});
   Expect(job, {"longer kernels", "4.776 ms", [](collector::Run* run) {
                  ForEachTrace(run, [](Trace* trace) {
-                   for (int64_t& end : trace->kernels.end) end += 20'000;
+                   TimeColumn& end = trace->kernels.end;
+                   for (size_t i = 0; i < end.size(); ++i) end.Set(i, end[i] + 20'000);
                  });
                }});
 }
@@ -142,7 +143,8 @@ TEST(Mutations, OfABusyDevice) {
   };
   EXPECT_EQ(busy([](InsightProgram*) {}), Cell(40.0));
   EXPECT_EQ(busy([](InsightProgram* program) {
-              for (int64_t& start : (*program)->trace().kernels.start) start -= 4 * kMs;
+              TimeColumn& start = (*program)->trace().kernels.start;
+              for (size_t i = 0; i < start.size(); ++i) start.Set(i, start[i] - 4 * kMs);
             }),
             Cell(80.0));
   EXPECT_TRUE(IsWithdrawn(busy([](InsightProgram* program) {

@@ -107,7 +107,8 @@ TEST(Usage, TheWindowsAverageToTheWhole) {
 // over half of the all-reduce that follows it.
 TEST(Usage, TheWindowsTellComputationFromCommunicationAndWhatRunsAtOnce) {
   SyntheticJob job({.ranks = 1, .layers = 1, .steps = 1});
-  job.run().traces[0].kernels.end[0] += 1'000 + 40'000;
+  TimeColumn& end = job.run().traces[0].kernels.end;
+  end.Set(0, end[0] + 1'000 + 40'000);
   const Table table = TabulateUsageOverTime(job.run());
   double compute = 0, comm = 0, exposed = 0, busy = 0, overlapped = 0;
   for (size_t row = 0; row < table.rows.size(); ++row) {

@@ -11,7 +11,7 @@ namespace {
 TEST(KernelHistogram, CountsEachKernelsCallsBetweenEdgesOfOneTwoAndFive) {
   SyntheticJob job({.ranks = 2, .layers = 1, .steps = 5});
   Kernels& kernels = job.run().traces[0].kernels;  // gemm: 199'999 ns ends below the edge
-  kernels.end[0] -= 1;
+  kernels.end.Set(0, kernels.end[0] - 1);
   const Table table = TabulateKernelHistogram(job.run());
   ASSERT_EQ(table.rows.size(), 3u);
   const int64_t expected[][4] = {{100'000, 200'000, 1, 199'999},

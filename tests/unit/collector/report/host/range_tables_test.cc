@@ -52,7 +52,9 @@ TEST(RangeKernels, CountOnceThoughRangesOfANameNestAndNotOnOtherThreads) {
 TEST(RangeKernels, WithoutTimesCountAsCalls) {
   SyntheticJob job({.ranks = 1, .layers = 1, .steps = 1});
   Kernels& kernels = job.run().traces[0].kernels;
-  for (size_t i = 0; i < kernels.size(); ++i) kernels.start[i] = kernels.end[i] = kUntimed;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    kernels.start.Set(i, kUntimed), kernels.end.Set(i, kUntimed);
+  }
   const Table table = TabulateRangeKernels(job.run());
   ASSERT_EQ(table.rows.size(), 2u);
   EXPECT_EQ(CellAt<int64_t>(table, 0, "calls"), 1);

@@ -84,7 +84,7 @@ TEST(CopiesAfterStepRule, DividesWhatRecordedStepsCostByTheRecordedSteps) {
 TEST(CopiesAfterStepRule, TakesAStepOfTheWarmUpWhereNoOtherHasItsOperatorsRecorded) {
   InsightProgram program = AHostThatReshapes(7 * kMs, "aten::reshape", 0, 0);
   program->trace().origin = TraceOrigin::kCapture;
-  program->trace().ranges.start[0] = -10 * kMs;  // twice as long as the others
+  program->trace().ranges.start.Set(0, -10 * kMs);  // twice as long as the others
   const Insight found = TheFinding(program.run(), "copies-after-step");
   EXPECT_EQ(found.finding,
             "100 reshapes, casts and copies a step run on the host after the optimizer's step and "
@@ -102,7 +102,7 @@ TEST(CopiesAfterStepRule, IsSilentOnReshapesOfTheHostsForwardPassAndOnOtherOpera
 TEST(CopiesAfterStepRule, SaysThatItCannotTellWithoutAnOptimizer) {
   InsightProgram program = AProgramThatCopies(7 * kMs);
   Ranges& ranges = program->trace().ranges;
-  for (size_t row = 2; row < ranges.size(); row += 3) ranges.name[row] = 0;  // the optimizer
+  for (size_t row = 2; row < ranges.size(); row += 3) ranges.name.Set(row, 0);  // the optimizer
   EXPECT_TRUE(IsUnchecked(program.run(), "copies-after-step"));
 }
 

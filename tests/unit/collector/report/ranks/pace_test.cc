@@ -83,8 +83,9 @@ TEST(Pace, ClocksThatAreFarApartAreComparedByTheirCollectives) {
 
 TEST(Pace, WithoutASharedClockTimesAreFromEachRanksOwnFirstInstance) {
   auto run = RanksOfWhichTwoFallsBehind("");
-  for (int64_t& start : run.traces[1].ranges.start) start += 7'000 * kMs;
-  for (int64_t& end : run.traces[1].ranges.end) end += 7'000 * kMs;
+  for (TimeColumn* const times : {&run.traces[1].ranges.start, &run.traces[1].ranges.end}) {
+    for (size_t i = 0; i < times->size(); ++i) times->Set(i, (*times)[i] + 7'000 * kMs);
+  }
   const Table table = TabulatePace(run);
   ASSERT_EQ(table.rows.size(), 10u);
   EXPECT_EQ(CellAt<int64_t>(table, 9, "spread_ns"), 9 * kMs);

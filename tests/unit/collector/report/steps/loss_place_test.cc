@@ -20,7 +20,8 @@ Program AStepWhoseLaunchTakes(int64_t call_ms) {
     program.AddStep(at, at + 10 * kMs);
     program.AddOperator("aten::conv2d", at, at + 6 * kMs);
     program.AddKernel(at, at + 6 * kMs, at + 10 * kMs);
-    if (call_ms > 0) program.trace().api_calls.end.back() = at + call_ms * kMs;
+    TimeColumn& returns = program.trace().api_calls.end;
+    if (call_ms > 0) returns.Set(returns.size() - 1, at + call_ms * kMs);
   }
   NestOperators(&program.trace());
   return program;

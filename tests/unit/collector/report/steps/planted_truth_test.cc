@@ -275,7 +275,7 @@ TEST(PlantedTruth, WorkOnASideStreamMovesNoStep) {
   for (int64_t i = 0; i < 5; ++i) {
     program.AddStep(i * 2 * kMs, (i + 1) * 2 * kMs);
     program.AddKernel(i * 2 * kMs, i * 2 * kMs, i * 2 * kMs + kMs / 2);
-    program.trace().kernels.lane.back() = 1;
+    program.trace().kernels.lane.Set(program.trace().kernels.size() - 1, 1);
     program.AddKernel(i * 2 * kMs, i * 10 * kMs, (i + 1) * 10 * kMs);
   }
   const DeviceSteps& steps = StepsOnDevice(program.trace());
@@ -360,9 +360,9 @@ TEST(PlantedTruth, AProfilersStubAtTheEndIsNoStep) {
 TEST(PlantedTruth, WhatRepeatsIsCalledAPeriod) {
   Program program;
   for (int64_t i = 0; i < 40; ++i) program.AddKernel(i * kMs, i * kMs, (i + 1) * kMs);
-  for (uint32_t i = 0; i < 40; ++i) program.trace().kernels.name[i] = 1;
+  for (uint32_t i = 0; i < 40; ++i) program.trace().kernels.name.Set(i, 1);
   program.trace().dictionary.AppendString("layernorm");
-  for (uint32_t i = 0; i < 40; i += 4) program.trace().kernels.name[i] = 2;
+  for (uint32_t i = 0; i < 40; i += 4) program.trace().kernels.name.Set(i, 2);
   ASSERT_TRUE(DetectSteps(program.trace()).is_period);
   EXPECT_EQ(Judge(program.run()).sentence,
             "No loss is worth more than 1 % of each 4.000 ms period: the devices compute 100.0 % "

@@ -90,7 +90,7 @@ Program TwoKernelsInTurn(int64_t lasts) {
   program.AddOperator("main", 0, lasts);
   for (int64_t i = 0; i < 16; ++i) {
     program.AddKernel(i * 5'000, i * 5'000, i * 5'000 + 4'000);
-    program.trace().kernels.name.back() = static_cast<uint32_t>(1 + i % 2);
+    program.trace().kernels.name.Set(static_cast<size_t>(i), static_cast<uint32_t>(1 + i % 2));
   }
   return program;
 }
@@ -110,7 +110,7 @@ TEST(PlantedWindow, ALayerThatRepeatsInsideOfOneForwardIsNoStep) {
     for (int64_t at = 0; at < 120 * kMs; at += 10 * kMs) {
       program.AddKernel(at, at, at + 4 * kMs);
       program.AddKernel(at + 5 * kMs, at + 5 * kMs, at + 9 * kMs);
-      program.trace().kernels.name.back() = 2;
+      program.trace().kernels.name.Set(program.trace().kernels.size() - 1, 2);
     }
     program.trace().dictionary.AppendString("relu");
     const bool is_layer = std::string_view(around).starts_with("##");

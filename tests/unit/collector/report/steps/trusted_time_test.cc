@@ -75,7 +75,7 @@ TEST(TrustedTime, ADeviceThatRepeatsItselfOutsideTheStepsGetsNoVerdict) {
   program.trace().dictionary.AppendString("layernorm");
   for (uint32_t i = 0; i < kernels.size(); ++i) {
     kernels.launch[i] = kNone;
-    if (i % 4 == 0) kernels.name[i] = 3;
+    if (i % 4 == 0) kernels.name.Set(i, 3);
   }
   const Verdict verdict = Judge(program.run());
   EXPECT_TRUE(verdict.refused);

@@ -90,8 +90,10 @@ class ManyBlocks : public testing::Test {
     std::vector<std::string> columns;
     ForEachTable(*trace, [&columns](auto& table) {
       ForEachColumnOf(table, [&columns](auto& column) {
-        columns.emplace_back(reinterpret_cast<const char*>(column.data()),
-                             column.size() * sizeof(column[0]));
+        std::string& bytes = columns.emplace_back();
+        for (const auto value : column) {
+          bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
+        }
       });
     });
     return columns;
