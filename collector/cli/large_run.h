@@ -32,7 +32,7 @@ struct RunRoom {
 RunRoom RoomFor(const std::vector<std::string>& paths, const RunSelection& selection,
                 bool names_tables, uint64_t free_bytes, size_t at_once = ProcessorCount());
 
-// Once the filters are done: gives back what no report asks for with these options, 5.6 B an event.
+// Once the filters are done: gives back what no report asks for with these options, 4.7 B an event.
 // These are the correlation ids of device work and of API calls, whose launches and records of
 // synchronisation are joined, and the launches' shapes.
 void DropUnread(const ReportOptions& options, Run* run);

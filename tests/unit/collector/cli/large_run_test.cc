@@ -21,7 +21,7 @@ using testing::IsEmpty;
 
 constexpr int kEvents = 1000, kRanks = 4;
 // More than the files say that they hold.
-constexpr uint64_t kTakes = (31 * kRanks + 74) * kEvents;
+constexpr uint64_t kTakes = (20 * kRanks + 84) * kEvents;
 
 class LargeRunTest : public testing::Test {
  protected:
@@ -60,7 +60,7 @@ TEST_F(LargeRunTest, ARunThatTakesMuchIsLoadedAndSaysWhatWouldTakeLess) {
 }
 
 TEST_F(LargeRunTest, ARunThatDoesNotFitSaysWhichRanksWould) {
-  const RunRoom room = Room(85'000);
+  const RunRoom room = Room(75'000);
   EXPECT_FALSE(room.fits);
   EXPECT_THAT(room.sentence, HasSubstr("; it fits with --ranks 0 or with some of its steps"));
 }
