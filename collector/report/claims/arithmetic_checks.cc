@@ -26,7 +26,7 @@ struct Products {
 
 // Kernels whose names say that they multiply, and those of them whose operators have no FLOPs.
 Products ProductsOf(const Trace& trace) {
-  const Roofline& roofline = MeasureRoofline(trace);
+  const Roofline& roofline = MeasureCounted(trace);
   const DeviceSpans& spans = DeviceTimeline(trace);
   std::unordered_map<uint32_t, bool> multiplies;  // by name
   Products products;
@@ -64,7 +64,7 @@ struct FloatTimes {
 };
 
 FloatTimes TimesOfFloats(const Trace& trace) {
-  const Roofline& roofline = MeasureRoofline(trace);
+  const Roofline& roofline = MeasureCounted(trace);
   const DeviceSpans& spans = DeviceTimeline(trace);
   FloatTimes times;
   for (const RooflinePoint& point : roofline.points) {

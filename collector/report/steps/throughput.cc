@@ -58,7 +58,7 @@ Work Count(const Trace& trace) {
     const std::string_view module = trace.dictionary.String(work.places[i].module);
     AddCapped(flops, &by_root[std::string(module.substr(0, module.find('.')))]);
   }
-  for (const RooflinePoint& point : MeasureRoofline(trace).points) {
+  for (const RooflinePoint& point : MeasureCounted(trace).points) {
     const bool is_tf32 =
         point.unit.known == UnitKnown::kByKernel && point.unit.unit == ComputeUnit::kTf32;
     if (is_tf32 && point.type == MathType::kFp32) work.tf32 += static_cast<double>(point.flops);

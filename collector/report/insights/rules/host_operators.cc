@@ -31,7 +31,7 @@ class HostOperators {
   template <typename Fits>
   void Choose(Fits fits) {
     const Trace& trace = rank_.trace();
-    for (const RooflinePoint& point : MeasureRoofline(trace).points) {
+    for (const RooflinePoint& point : MeasureCounted(trace).points) {
       if (point.op == kNone || !rank_.IsCounted(trace.operators.start[point.op])) continue;
       const RoofJudgement of = JudgePoint(point, roofs_, false);
       const std::string_view name = trace.dictionary.String(point.name);
