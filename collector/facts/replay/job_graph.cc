@@ -32,27 +32,31 @@ StepCuts CutSteps(uint32_t t, const StepList& steps, JobLinks* links) {
 // The last work on each stream that each step launched.
 std::vector<std::vector<uint32_t>> LastWorkOfSteps(const Trace& trace, const StepList& steps,
                                                    const WorkNodes& work) {
-  using Last = std::pair<uint32_t, uint32_t>;  // stream, span
+  struct Last {
+    uint32_t stream = 0, span = 0;
+    int64_t end = 0;
+  };
   std::vector<std::vector<Last>> last(steps.list.size());
   const DeviceSpans& spans = DeviceTimeline(trace);
   StepFinder finder(trace, steps);
   StreamNumbers streams;
   for (uint32_t i = 0; i < spans.size(); ++i) {
-    const int64_t step = finder.IndexOf(spans[i]);
+    const DeviceSpan span = spans[i];
+    const int64_t step = finder.IndexOf(span);
     if (step < 0) continue;
-    const uint32_t stream = streams.Of(spans[i]);
+    const Last now{streams.Of(span), i, span.end};
     std::vector<Last>& of = last[static_cast<size_t>(step)];
-    const auto at = std::ranges::find(of, stream, &Last::first);
+    const auto at = std::ranges::find(of, now.stream, &Last::stream);
     if (at == of.end()) {
-      of.emplace_back(stream, i);
-    } else if (spans[i].end >= spans[at->second].end) {
-      at->second = i;
+      of.push_back(now);
+    } else if (now.end >= at->end) {
+      *at = now;
     }
   }
   std::vector<std::vector<uint32_t>> nodes(last.size());
   for (size_t step = 0; step < last.size(); ++step) {
-    std::ranges::sort(last[step], {}, [&](const Last& of) { return streams[of.first]; });
-    for (const auto& [stream, span] : last[step]) nodes[step].push_back(work.Tail(span));
+    std::ranges::sort(last[step], {}, [&](const Last& of) { return streams[of.stream]; });
+    for (const Last& of : last[step]) nodes[step].push_back(work.Tail(of.span));
   }
   return nodes;
 }
