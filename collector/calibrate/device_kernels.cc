@@ -23,7 +23,7 @@ namespace {
 
 // As in device_kernels.cu; a multiply-add is two.
 constexpr double kOfChains = 2.0 * 8 * 16 * kDeviceThreads;
-constexpr double kWarps = kDeviceThreads / 32, kWarpgroups = kDeviceThreads / 128;
+constexpr int kWarps = kDeviceThreads / 32, kWarpgroups = kDeviceThreads / 128;
 
 constexpr double OfProducts(double m, double n, double k) { return 2 * m * n * k * 8 * kWarps; }
 constexpr double OfWgmma(double k) { return 2.0 * 64 * 256 * k * 8 * kWarpgroups; }

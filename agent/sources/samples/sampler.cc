@@ -151,8 +151,8 @@ class Sampler {
   // same line each time.
   uint64_t WaitNs() {
     const uint64_t period = uint64_t{Config().sample_us} * 1000;
-    random_ = random_ * 6364136223846793005 + 1442695040888963407;  // Knuth's MMIX
-    const uint64_t pause = period / 2 + (random_ >> 48) * period / (1 << 16);
+    pace_.random = pace_.random * 6364136223846793005 + 1442695040888963407;  // Knuth's MMIX
+    const uint64_t pause = period / 2 + (pace_.random >> 48) * period / (1 << 16);
     pace_.due_ns = std::max(pace_.due_ns + pause, pace_.began_ns + kPaceShare * pace_.cpu_ns);
     const uint64_t now = NowNs();
     if (pace_.due_ns <= now) pace_.due_ns = now + pause;
@@ -255,7 +255,7 @@ class Sampler {
   samples::ProcessLooks looks_;
   samples::ChildStacks children_;
   samples::CountSpans counts_;
-  uint64_t children_due_ns_ = 0, random_ = 0;
+  uint64_t children_due_ns_ = 0;
   ThreadState* writer_ = nullptr;
   bool is_worth_it_ = false, is_given_up_ = false;
   uint32_t told_again_ = 0;
@@ -264,6 +264,7 @@ class Sampler {
     uint64_t cpu_ns;                   // of the last one
     uint64_t due_ns;                   // the next one
     uint64_t send_at_ns;
+    uint64_t random;
   } pace_{};
   std::atomic<uint64_t> cpu_ns_{0};
   std::atomic<bool> is_on_{false}, forgets_{false}, is_paused_{false}, is_finishing_{false};
