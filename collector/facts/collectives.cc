@@ -97,9 +97,9 @@ Calls CallsOf(const Run& run, uint32_t t) {
   }
   if (count == 0) return calls;
   calls.list.reserve(count);
-  const DeviceSpans& spans = DeviceTimeline(trace);
-  for (uint32_t work = 0; work < spans.size(); ++work) {
-    const DeviceSpan& span = spans[work];
+  uint32_t next_work = 0;
+  for (const DeviceSpan& span : DeviceTimeline(trace)) {
+    const uint32_t work = next_work++;
     if (span.kind != WorkKind::kCommunication) continue;
     const Collective* const described = DescriptionOf(trace, span.row);
     const auto next = static_cast<uint32_t>(calls.identities.size());

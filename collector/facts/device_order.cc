@@ -7,7 +7,6 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "collector/facts/stream_numbers.h"
 #include "collector/facts/stream_waits.h"
 #include "collector/facts/sync_calls.h"
 
@@ -21,17 +20,18 @@ constexpr size_t kMostMoves = 8;  // of each piece of work
 DeviceOrder::DeviceOrder(const Trace& trace, int64_t clock_ns)
     : trace_(trace), spans_(DeviceTimeline(trace)) {
   StreamNumbers streams;
-  std::vector<uint32_t> last;
+  std::vector<uint32_t> last, stream_of(spans_.size());
   // Work by start is nearly by end. Sorting took 11 % of `report critical-path` on 4.8 M pieces.
   const size_t most = kMostMoves * spans_.size();
   size_t moves = 0;
   before_.resize(spans_.size());
   by_end_.resize(spans_.size());
   int64_t latest = INT64_MIN;  // end, so far
-  for (uint32_t i = 0; i < spans_.size(); ++i) {
-    const DeviceSpan& span = spans_[i];
+  uint32_t i = 0;
+  for (const DeviceSpan& span : spans_) {
     const uint32_t stream = streams.Of(span);
     if (stream == last.size()) last.push_back(kNone);
+    stream_of[i] = stream;
     before_[i] = std::exchange(last[stream], i);
     size_t at = i;
     if (span.end < latest) {
@@ -39,13 +39,13 @@ DeviceOrder::DeviceOrder(const Trace& trace, int64_t clock_ns)
         by_end_[at] = by_end_[at - 1];
       }
     }
-    by_end_[at] = i;
+    by_end_[at] = i++;
     latest = std::max(latest, span.end);
   }
   if (moves > most) {
-    std::ranges::stable_sort(by_end_, {}, [this](uint32_t i) { return spans_[i].end; });
+    std::ranges::stable_sort(by_end_, {}, [this](uint32_t work) { return spans_[work].end; });
   }
-  AddReturns(clock_ns);
+  AddReturns(clock_ns, streams, stream_of);
 }
 
 uint32_t DeviceOrder::LastEnded(int64_t time) const {
@@ -63,11 +63,12 @@ uint32_t DeviceOrder::LaunchedBy(uint32_t work, int64_t called, int64_t ended) c
   return work;
 }
 
-void DeviceOrder::AddReturns(int64_t clock_ns) {
-  std::unordered_map<uint32_t, uint32_t> stream_of;  // of synchronisations, by correlation
+void DeviceOrder::AddReturns(int64_t clock_ns, const StreamNumbers& streams,
+                             const std::vector<uint32_t>& stream_of) {
+  std::unordered_map<uint32_t, uint32_t> waited_for;  // streams of synchronisations, by correlation
   for (size_t i = 0; i < trace_.syncs.size(); ++i) {
     if (trace_.syncs.stream[i] != kNone) {
-      stream_of.emplace(trace_.syncs.correlation[i], trace_.syncs.stream[i]);
+      waited_for.emplace(trace_.syncs.correlation[i], trace_.syncs.stream[i]);
     }
   }
   ForEachSyncCall(trace_, [&](const ApiCalls& calls, size_t i) {
@@ -84,27 +85,23 @@ void DeviceOrder::AddReturns(int64_t clock_ns) {
   });
   const std::vector<CallOfRecord>& named = CallsOfSyncRecords(trace_);
   const auto record_of = [&](const DeviceReturn& back) {
-    if (back.is_event_call) return stream_of.find(trace_.event_calls.correlation[back.row]);
+    if (back.is_event_call) return waited_for.find(trace_.event_calls.correlation[back.row]);
     const auto at = std::ranges::lower_bound(named, back.row, {}, &CallOfRecord::row);
     const bool is_named = at != named.end() && at->row == back.row;
-    return is_named ? stream_of.find(at->correlation) : stream_of.end();
+    return is_named ? waited_for.find(at->correlation) : waited_for.end();
   };
-  StreamNumbers streams;
-  std::vector<uint32_t> ended;  // what ended last on each, so far
-  std::vector<uint32_t> sorted;
+  std::vector<uint32_t> ended(streams.size(), kNone);  // what ended last on each, so far
+  const std::vector<uint32_t> sorted = streams.Sorted();
   auto next = by_end_.begin();
   for (DeviceReturn& back : returns_) {
     const int64_t until = back.returned + clock_ns;
     for (; next != by_end_.end() && spans_[*next].end <= until; ++next) {
-      const uint32_t stream = streams.Of(spans_[*next]);
-      if (stream == ended.size()) ended.push_back(kNone);
-      ended[stream] = *next;
+      ended[stream_of[*next]] = *next;
     }
-    if (sorted.size() != ended.size()) sorted = streams.Sorted();
     const auto of = record_of(back);
     back.first = static_cast<uint32_t>(awaited_.size());
     for (const uint32_t stream : sorted) {
-      if (of != stream_of.end() && of->second != streams[stream].second) continue;
+      if (of != waited_for.end() && of->second != streams[stream].second) continue;
       const uint32_t work = LaunchedBy(ended[stream], back.called, until);
       if (work == kNone) continue;
       awaited_.push_back(work);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "collector/facts/device_timeline.h"
+#include "collector/facts/stream_numbers.h"
 #include "collector/trace/model.h"
 
 namespace ranktap::collector {
@@ -54,7 +55,9 @@ class DeviceOrder {
     return launch == kNone ? INT64_MIN : trace_.api_calls.start[launch];
   }
   uint32_t LaunchedBy(uint32_t work, int64_t called, int64_t ended) const;
-  void AddReturns(int64_t clock_ns);
+  // `stream_of`: each piece's, by number.
+  void AddReturns(int64_t clock_ns, const StreamNumbers& streams,
+                  const std::vector<uint32_t>& stream_of);
 
   const Trace& trace_;
   const DeviceSpans& spans_;

@@ -3,6 +3,7 @@
 // events.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -58,6 +59,10 @@ class EntryList {
   }
   // One more than the largest id that is not far.
   size_t size() const { return near_.size(); }
+  bool Holds(const auto& value) const {
+    return std::ranges::find(near_, value) != near_.end() ||
+           std::ranges::any_of(far_, [&](const auto& entry) { return entry.second == value; });
+  }
 
  private:
   // What holes between ids that threads take at once may leave, and many times that.
@@ -81,6 +86,7 @@ class Dictionary {
   // Id 0 is "none" in every kind.
   std::string_view String(uint32_t id) const { return At(strings_, id); }
   std::string_view Domain(uint32_t id) const { return At(domains_, id); }
+  bool HasDomain(std::string_view name) const { return domains_.Holds(name); }
   const ApiFunction& Api(uint32_t id) const { return At(apis_, id); }
   // nullptr: not known.
   const proto::LaunchShape* Shape(uint32_t id) const;

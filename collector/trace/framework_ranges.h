@@ -20,6 +20,7 @@ using proto::kStepDomain;
 // Rows of trace.ranges in this domain, by start.
 inline std::vector<uint32_t> RangesIn(const Trace& trace, std::string_view domain) {
   std::vector<uint32_t> rows;
+  if (!trace.dictionary.HasDomain(domain)) return rows;
   const Column<uint16_t>& domains = trace.ranges.domain;
   bool is_in = false;
   for (uint32_t row = 0; row < trace.ranges.size(); ++row) {

@@ -80,6 +80,12 @@ class TimeColumn {
       }
       return static_cast<int64_t>(block.base + later[i]);
     }
+    // What the times of its block are later than; false: they are kept whole.
+    bool BaseOf(size_t i, uint64_t* base) const {
+      const Block& block = blocks[i / kBlock];
+      *base = block.base;
+      return block.whole == 0;
+    }
   };
 
   [[gnu::always_inline]] View view() const {

@@ -28,12 +28,16 @@ class StartOrder {
     };
     // What is behind the latest so far is sorted alone and merged in, which is several times faster
     // than sorting everything.
-    ahead_.clear(), behind_.clear();
+    ahead_.resize(rows), behind_.resize(rows);
+    size_t ahead = 0, behind = 0;
     int64_t latest = std::numeric_limits<int64_t>::min();
-    for (uint32_t i = 0; i < rows; ++i) {
-      (start[i] >= latest ? ahead_ : behind_).push_back(i);
+    for (uint32_t i = 0; i < rows; ++i) {  // without a branch, which nobody could foretell
+      const bool is_ahead = start[i] >= latest;
+      ahead_[ahead] = behind_[behind] = i;
+      ahead += is_ahead, behind += !is_ahead;
       latest = std::max(latest, start[i]);
     }
+    ahead_.resize(ahead), behind_.resize(behind);
     std::sort(behind_.begin(), behind_.end(), before);
     order_.resize(rows);
     std::merge(ahead_.begin(), ahead_.end(), behind_.begin(), behind_.end(), order_.begin(),

@@ -20,17 +20,20 @@ struct RankOrder {
   explicit RankOrder(const Trace& of)
       : trace(of), spans(DeviceTimeline(of)), order(of), loading(DataLoading(of)) {}
 
-  // What `i` began after, on the device; kNone: nothing.
-  uint32_t Before(uint32_t i) const {
-    const int64_t start = spans[i].start;
-    const uint32_t in_order = order.Before(i);
-    if (in_order != kNone && spans[in_order].end <= start &&
-        start - spans[in_order].end <= kStreamGapNs) {
+  struct Work {
+    uint32_t at = kNone;  // kNone: nothing
+    int64_t end = INT64_MIN;
+  };
+  // What `i`, which started then, began after on the device.
+  Work Before(uint32_t i, int64_t start) const {
+    const Work in_order = WorkAt(order.Before(i));
+    if (in_order.at != kNone && in_order.end <= start && start - in_order.end <= kStreamGapNs) {
       return in_order;
     }
     const uint32_t latest = order.LastEnded(start);
-    return latest == i ? in_order : latest;  // work that took no time ended at its own start
+    return latest == i ? in_order : WorkAt(latest);  // of no length: it ended at its own start
   }
+  Work WorkAt(uint32_t i) const { return i == kNone ? Work() : Work{i, spans[i].end}; }
   // The last call that waited for the device and returned by `time`; null: none.
   const DeviceReturn* ReturnBefore(int64_t time) const {
     const auto after = std::ranges::upper_bound(order.returns(), time, {}, &DeviceReturn::returned);
@@ -83,8 +86,7 @@ class Walk {
     }
     const RankOrder& rank = Rank();
     const DeviceSpan& span = rank.spans[i];
-    const uint32_t before = rank.Before(i);
-    const int64_t free = before == kNone ? INT64_MIN : rank.spans[before].end;
+    const auto [before, free] = rank.Before(i, span.start);
     const int64_t launched =
         span.launch == kNone ? INT64_MIN : HandedOver(rank.trace, span.launch, span.start);
     const int64_t ready = std::max(free, launched);

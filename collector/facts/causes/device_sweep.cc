@@ -76,12 +76,6 @@ Explained ExplainHost(const Trace& trace, const HostCommunication& communication
   return explained;
 }
 
-int64_t HandedOver(const Trace& trace, uint32_t launch, int64_t start) {
-  if (launch == kNone) return start;
-  const int64_t called = trace.api_calls.start[launch], returned = trace.api_calls.end[launch];
-  return returned - called < kLatencyNs ? called : std::clamp(start, called, returned);
-}
-
 std::vector<Interval> SyncIntervals(const Trace& trace) {
   std::vector<Interval> set;
   ForEachSyncCall(trace, [&](const ApiCalls& calls, size_t i) {

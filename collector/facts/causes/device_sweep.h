@@ -38,7 +38,12 @@ Explained ExplainHost(const Trace& trace, const HostCommunication& communication
 // loads a module, compiles or makes room: it gives the work away as it returns, and the device that
 // stands idle until then stands idle for the host.
 // `launch`: its call; `start`: when it began.
-int64_t HandedOver(const Trace& trace, uint32_t launch, int64_t start);
+[[gnu::always_inline]] inline int64_t HandedOver(const Trace& trace, uint32_t launch,
+                                                 int64_t start) {
+  if (launch == kNone) return start;
+  const int64_t called = trace.api_calls.start[launch], returned = trace.api_calls.end[launch];
+  return returned - called < kLatencyNs ? called : std::clamp(start, called, returned);
+}
 
 // When the host waited for the device, and when capture was off. Merged, by start.
 std::vector<Interval> SyncIntervals(const Trace& trace);
@@ -62,6 +67,7 @@ class SetCursor {
   void Split(int64_t start, int64_t end, Visit&& visit) {
     while (start < end) {
       const bool holds = Holds(start);
+      if (holds && end <= set_[at_].second) return visit(start, end, true);
       const int64_t change = at_ == set_.size() ? end : holds ? set_[at_].second : set_[at_].first;
       const int64_t until = std::min(end, change);
       visit(start, until, holds);
@@ -91,12 +97,13 @@ class DeviceSweep {
         pauses_(Explained(PausesOfHost(trace)).Take()) {}
 
   void Run(const DeviceSpans& spans) {
-    for (uint32_t i = 0; i < spans.size(); ++i) {
+    uint32_t i = 0;
+    for (const DeviceSpan& span : spans) {
       if (at_ >= last_) return;
-      const DeviceSpan span = spans[i];
       MoveTo(std::min(span.start, last_), span.launch, i);
       Front& front = fronts_[static_cast<size_t>(span.kind)];
       if (span.end > front.end) front = {span.end, i};
+      ++i;
     }
     MoveTo(last_, kNone, kNone);
   }

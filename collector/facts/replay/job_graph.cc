@@ -37,11 +37,11 @@ std::vector<std::vector<uint32_t>> LastWorkOfSteps(const Trace& trace, const Ste
     int64_t end = 0;
   };
   std::vector<std::vector<Last>> last(steps.list.size());
-  const DeviceSpans& spans = DeviceTimeline(trace);
   StepFinder finder(trace, steps);
   StreamNumbers streams;
-  for (uint32_t i = 0; i < spans.size(); ++i) {
-    const DeviceSpan span = spans[i];
+  uint32_t place = 0;
+  for (const DeviceSpan& span : DeviceTimeline(trace)) {
+    const uint32_t i = place++;
     const int64_t step = finder.IndexOf(span);
     if (step < 0) continue;
     const Last now{streams.Of(span), i, span.end};

@@ -131,8 +131,9 @@ class Measuring {
     // Work of a few kinds alternates within a step: a search for each piece took longer than the
     // rest.
     std::array<std::pair<const NoOperator, std::vector<uint32_t>>*, 8> last{};
-    for (uint32_t i = 0; i < spans_.size(); ++i) {
-      const DeviceSpan& span = spans_[i];
+    uint32_t next = 0;
+    for (const DeviceSpan& span : spans_) {
+      const uint32_t i = next++;
       if (!with_kernels_ && span.table == Table::kKernel) continue;
       const uint32_t op = ops_.size() == 0 ? kNone : LaunchingOperator(trace_, span);
       if (op != kNone && root_[op] != kNone) {

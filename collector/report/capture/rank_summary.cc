@@ -31,19 +31,19 @@ void SummarizeDevices(const Trace& trace, RankRow* row) {
     int64_t first = 0, last = INT64_MIN, busy = 0;
   };
   std::map<uint32_t, Use> by_device;
-  const DeviceSpans& works = DeviceTimeline(trace);
-  for (size_t i = 0; i < works.size();) {
-    const uint32_t device = works[i].device;
-    const auto found = by_device.try_emplace(device, Use{.first = works[i].start}).first;
-    Use use = found->second;
-    for (; i < works.size() && works[i].device == device; ++i) {
-      const DeviceSpan& work = works[i];
-      ++use.works;
-      if (work.end <= use.last) continue;
-      use.busy += work.end - std::max(work.start, use.last);
-      use.last = work.end;
+  uint32_t device = kNone;
+  Use* of_device = nullptr;
+  for (const DeviceSpan& work : DeviceTimeline(trace)) {
+    if (work.device != device || of_device == nullptr) {
+      device = work.device;
+      of_device = &by_device.try_emplace(device, Use{.first = work.start}).first->second;
     }
-    found->second = use;
+    Use& use = *of_device;
+    ++use.works;
+    if (work.table == DeviceSpan::Table::kKernel) row->kernel_ns += work.end - work.start;
+    if (work.end <= use.last) continue;
+    use.busy += work.end - std::max(work.start, use.last);
+    use.last = work.end;
   }
   size_t most = 0;
   int64_t busy = 0, span = 0;
@@ -300,11 +300,6 @@ RankRow Summarize(const Trace& trace) {
   row.copies = static_cast<int64_t>(trace.copies.size());
   row.memsets = static_cast<int64_t>(trace.memsets.size());
   row.graph_launches = static_cast<int64_t>(trace.graph_launches.size());
-  for (size_t i = 0; i < trace.kernels.size(); ++i) {
-    if (trace.kernels.start[i] != kUntimed) {
-      row.kernel_ns += trace.kernels.end[i] - trace.kernels.start[i];
-    }
-  }
   SummarizeDevices(trace, &row);
   SummarizeLaunches(trace, &row);
   SummarizeHost(trace, &row);

@@ -31,14 +31,21 @@ namespace {
 constexpr std::string_view kUnseen = ", for what is not in the trace";
 
 struct Tally {
+  Tally() = default;
+  Tally(Tally&&) = default;  // not copied: `last` stays behind
   int64_t total = 0;
   std::map<std::string, int64_t, std::less<>> by_name;
+  std::pair<const std::string, int64_t>* last = nullptr;  // asked for: mostly the next, too
 
   void Add(std::string_view name, int64_t ns) {
     total += ns;
     if (name.empty()) return;
-    const auto found = by_name.find(name);
-    (found == by_name.end() ? by_name[std::string(name)] : found->second) += ns;
+    if (last == nullptr || last->first != name) {
+      auto found = by_name.find(name);
+      if (found == by_name.end()) found = by_name.emplace(name, 0).first;
+      last = &*found;
+    }
+    last->second += ns;
   }
   void Add(const Tally& other) {
     total += other.total;
@@ -290,6 +297,11 @@ void AddTrace(const Trace& trace, const std::vector<Interval>& waits,
               [&](Cause cause, int64_t start, int64_t end, uint32_t span) {
                 if (cause == Cause::kCompute) return;
                 while (step < steps.size() && steps[step].end <= start) ++step;
+                if (step < steps.size() && steps[step].start <= start && end <= steps[step].end) {
+                  if (steps[step].warm_up) return;
+                  places.Add(cause, start, end, span, &(*to)[static_cast<size_t>(cause)]);
+                  return;
+                }
                 for (size_t i = step; i < steps.size() && steps[i].start < end; ++i) {
                   if (steps[i].warm_up) continue;
                   places.Add(cause, std::max(start, steps[i].start), std::min(end, steps[i].end),

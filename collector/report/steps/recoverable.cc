@@ -18,41 +18,41 @@ namespace {
 enum class Bearer : uint8_t { kCompute, kTransfer, kMemory, kLaunched, kHost };
 constexpr size_t kBearers = 5;
 
-Bearer BearerOf(Cause cause) {
-  switch (cause) {
-    case Cause::kCompute:
-      return Bearer::kCompute;
-    case Cause::kTransfer:
-    case Cause::kWait:
-      return Bearer::kTransfer;
-    case Cause::kMemory:
-      return Bearer::kMemory;
-    case Cause::kLatency:
-    case Cause::kDependency:
-      return Bearer::kLaunched;
-    default:
-      return Bearer::kHost;
-  }
-}
+constexpr std::array<Bearer, kCauses> kBearerOf = [] {
+  std::array<Bearer, kCauses> bearers;
+  bearers.fill(Bearer::kHost);
+  const auto set = [&bearers](Cause cause, Bearer bearer) {
+    bearers[static_cast<size_t>(cause)] = bearer;
+  };
+  set(Cause::kCompute, Bearer::kCompute);
+  set(Cause::kTransfer, Bearer::kTransfer), set(Cause::kWait, Bearer::kTransfer);
+  set(Cause::kMemory, Bearer::kMemory);
+  set(Cause::kLatency, Bearer::kLaunched), set(Cause::kDependency, Bearer::kLaunched);
+  return bearers;
+}();
 
 // A set of moments, mostly given in their order.
 class MomentSet {
  public:
   // As much of each large one: it takes the block that another gave back (KeepLargeBlocks).
-  void Add(int64_t start, int64_t end, size_t reserved) {
-    if (!set_.empty() && set_.back().second == start) {
+  [[gnu::always_inline]] void Add(int64_t start, int64_t end, size_t reserved) {
+    if (set_.empty() || set_.back().second != start) {
+      Begin(start, end, reserved);
+    } else {
       set_.back().second = end;
-      return;
     }
-    if (set_.size() == kMany) set_.reserve(reserved);
-    is_sorted_ &= set_.empty() || set_.back().second < start;
-    set_.emplace_back(start, end);
   }
   bool is_empty() const { return set_.empty(); }
   std::vector<Interval> Take() { return is_sorted_ ? std::move(set_) : Merged(std::move(set_)); }
 
  private:
   static constexpr size_t kMany = 4096;
+  void Begin(int64_t start, int64_t end, size_t reserved) {
+    if (set_.size() == kMany) set_.reserve(reserved);
+    is_sorted_ &= set_.empty() || set_.back().second < start;
+    set_.emplace_back(start, end);
+  }
+
   std::vector<Interval> set_;
   bool is_sorted_ = true;
 };
@@ -73,13 +73,20 @@ class PathOfRank {
   bool is_empty() const { return covered_.is_empty(); }
   int64_t TakeCovered() { return Length(covered_.Take()); }
   void Add(Cause cause, int64_t start, int64_t end) {
+    MomentSet& moments = by_bearer_[static_cast<size_t>(kBearerOf[static_cast<size_t>(cause)])];
+    // Mostly within the steps in which the piece before it was.
+    if (at_ < counted_.size() && counted_[at_].first <= start && end <= counted_[at_].second) {
+      moments.Add(start, end, reserved_);
+      covered_.Add(start, end, reserved_);
+      return;
+    }
     while (at_ > 0 && counted_[at_ - 1].second > start) --at_;
     while (at_ < counted_.size() && counted_[at_].second <= start) ++at_;
     for (size_t i = at_; i < counted_.size() && counted_[i].first < end; ++i) {
       const int64_t from = std::max(start, counted_[i].first);
       const int64_t until = std::min(end, counted_[i].second);
       if (from >= until) continue;
-      by_bearer_[static_cast<size_t>(BearerOf(cause))].Add(from, until, reserved_);
+      moments.Add(from, until, reserved_);
       covered_.Add(from, until, reserved_);
     }
   }
@@ -119,7 +126,7 @@ MomentsByCause Borne(const Trace& trace, const std::vector<Interval>& waits, Pat
   SweepDevice(trace, waits, path.counted().front().first, path.counted().back().second,
               [&](Cause cause, int64_t start, int64_t end, uint32_t) {
                 if (cause == Cause::kWait) return;
-                cursors[static_cast<size_t>(BearerOf(cause))].Split(
+                cursors[static_cast<size_t>(kBearerOf[static_cast<size_t>(cause)])].Split(
                     start, end, [&](int64_t from, int64_t until, bool on_path) {
                       if (!on_path) return;
                       by_cause[static_cast<size_t>(cause)].Add(from, until, reserved);

@@ -221,8 +221,9 @@ std::map<uint32_t, int64_t> SmallCollectives(const RankFacts& rank, bool* sizes_
   if (rank.trace().collectives.empty()) return small;
   const std::vector<CollectiveRun>& all = MatchCollectives(rank.run());
   const CollectiveOfWork& by_work = CollectivesByWork(rank.run())[rank.index()];
-  for (uint32_t work = 0; work < rank.spans().size(); ++work) {
-    const DeviceSpan& span = rank.spans()[work];
+  uint32_t next = 0;
+  for (const DeviceSpan& span : rank.spans()) {
+    const uint32_t work = next++;
     const uint32_t at = span.kind == WorkKind::kCommunication ? by_work[work] : kNone;
     if (at == kNone || all[at].bytes == 0) continue;
     *sizes_known = true;

@@ -37,23 +37,24 @@ Tiny CountTiny(const RankFacts& rank) {
         span.table == DeviceSpan::Table::kKernel && span.kind == WorkKind::kCompute;
     if (!is_kernel || !counted.Holds(span.start)) continue;
     ++tiny.kernels;
-    if (!IsTiny(span)) continue;
-    ++tiny.count;
-    tiny.busy_ns += span.end - span.start;
+    const int64_t length = span.end - span.start;
+    const bool is_tiny = length < kTinyNs;  // no branch: nobody could foretell it
+    tiny.count += is_tiny;
+    tiny.busy_ns += is_tiny ? length : 0;
   }
   return tiny;
 }
 
 void AddGaps(const RankFacts& rank, Tiny* tiny) {
-  const DeviceSpans& spans = rank.spans();
-  std::vector<bool> after_tiny(spans.size());  // itself tiny, as is the one before it
+  std::vector<bool> after_tiny(rank.spans().size());  // itself tiny, as is the one before it
   StreamNumbers streams;
   std::vector<bool> was_tiny;  // by stream
-  for (uint32_t i = 0; i < spans.size(); ++i) {
-    const uint32_t stream = streams.Of(spans[i]);
+  size_t place = 0;
+  for (const DeviceSpan& span : rank.spans()) {
+    const uint32_t stream = streams.Of(span);
     if (stream == was_tiny.size()) was_tiny.push_back(false);
-    const bool is_tiny = IsTiny(spans[i]);
-    after_tiny[i] = is_tiny && was_tiny[stream];
+    const bool is_tiny = IsTiny(span);
+    after_tiny[place++] = is_tiny & was_tiny[stream];
     was_tiny[stream] = is_tiny;
   }
   rank.ForEachLost(BitOf(Cause::kHost) | BitOf(Cause::kLatency), [&](const LostPiece& piece) {

@@ -9,14 +9,17 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr uint32_t kRows = 200;
+constexpr uint32_t kRows = 3000;
+
+// A pause of 5 s, so that one block of the column keeps its times whole.
+int64_t StartOf(uint32_t row) { return 10 * int64_t{row} + (row < 1500 ? 0 : 5'000'000'000); }
 
 Trace TraceOfKernels() {
   Trace trace;
   trace.lanes = {{0, 1, 7}, {0, 1, 20}};
   for (uint32_t row = 0; row < kRows; ++row) {
-    trace.kernels.start.push_back(10 * row);
-    trace.kernels.end.push_back(10 * row + 5);
+    trace.kernels.start.push_back(StartOf(row));
+    trace.kernels.end.push_back(StartOf(row) + 5);
     trace.kernels.lane.push_back(row % 2);
     trace.kernels.name.push_back(row % 3);
     trace.kernels.launch.push_back(2 * row);
@@ -32,17 +35,29 @@ DeviceSpan CopyOf(uint32_t row) {
           .kind = WorkKind::kMemory};
 }
 
+void ExpectSame(const DeviceSpan& span, const DeviceSpan& expected, size_t i) {
+  ASSERT_EQ(span.row, expected.row) << i;
+  ASSERT_EQ(span.table, expected.table) << i;
+  ASSERT_EQ(span.kind, expected.kind) << i;
+  if (span.table != DeviceSpan::Table::kKernel) return;
+  ASSERT_EQ(span.start, StartOf(span.row)) << i;
+  ASSERT_EQ(span.end, StartOf(span.row) + 5) << i;
+  ASSERT_EQ(span.stream, span.row % 2 == 0 ? 7u : 20u) << i;
+  ASSERT_EQ(span.name, span.row % 3) << i;
+  ASSERT_EQ(span.launch, 2 * span.row) << i;
+}
+
+// By place, by a walk, and by walks that begin anywhere.
 void ExpectSame(const DeviceSpans& spans, const std::vector<DeviceSpan>& expected) {
   ASSERT_EQ(spans.size(), expected.size());
-  for (size_t i = 0; i < expected.size(); ++i) {
-    const DeviceSpan span = spans[i];
-    ASSERT_EQ(span.row, expected[i].row) << i;
-    ASSERT_EQ(span.table, expected[i].table) << i;
-    ASSERT_EQ(span.kind, expected[i].kind) << i;
-    if (span.table != DeviceSpan::Table::kKernel) continue;
-    ASSERT_EQ(span.start, 10 * span.row) << i;
-    ASSERT_EQ(span.stream, span.row % 2 == 0 ? 7u : 20u) << i;
-    ASSERT_EQ(span.launch, 2 * span.row) << i;
+  for (size_t i = 0; i < expected.size(); ++i) ExpectSame(spans[i], expected[i], i);
+  for (size_t from = 0; from < expected.size(); from += from / 2 + 1) {
+    size_t i = from;
+    for (auto at = spans.begin() + static_cast<std::ptrdiff_t>(from); at != spans.end(); ++at) {
+      ExpectSame(*at, expected[i], i);
+      ++i;
+    }
+    ASSERT_EQ(i, expected.size());
   }
 }
 
