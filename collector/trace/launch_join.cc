@@ -1,7 +1,6 @@
 #include "collector/trace/launch_join.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <limits>
 #include <vector>
@@ -120,11 +119,10 @@ void Join(const CallIndex& calls, DeviceWork* work) {
   const size_t rows = work->size();
   work->launch.Truncate(0);
   uint32_t* const launch = work->launch.Grow(rows);
-  const bool has_lanes = work->lane.size() == rows;
   ForEachOnIdle((rows + kRowsAtATime - 1) / kRowsAtATime, [&](size_t part) {
     const size_t first = part * kRowsAtATime, end = std::min(rows, first + kRowsAtATime);
     PagesAhead pages;
-    std::array<size_t, 16> last{};  // by lane: ids of one stream count up
+    size_t last = 0;
     for (size_t i = first; i < end; ++i) {
       if (i % kRowsAPage == 0) {
         pages.Prepare(launch + first, (i - first) * sizeof(*launch),
@@ -133,8 +131,7 @@ void Join(const CallIndex& calls, DeviceWork* work) {
       // 0 does not name a correlation: work that a device launched itself.
       launch[i] = work->correlation[i] == 0
                       ? kNone
-                      : calls.Find(work->correlation[i], work->start[i],
-                                   &last[has_lanes ? work->lane[i] % last.size() : 0]);
+                      : calls.Find(work->correlation[i], work->start[i], &last);
     }
   });
 }

@@ -23,6 +23,12 @@ bool PackFrom(uint64_t base, std::span<const int64_t> times, uint32_t* later) {
   return all <= kMostLater;
 }
 
+uint32_t BitsOf(std::span<const uint32_t> ids) {
+  uint32_t bits = 0;
+  for (const uint32_t id : ids) bits |= id;
+  return bits;
+}
+
 }  // namespace
 
 void TimeColumn::Append(std::span<const int64_t> times) {
@@ -133,8 +139,7 @@ void TimeColumn::Pack(size_t first, std::span<const int64_t> times) {
 }
 
 void IdColumn::Append(std::span<const uint32_t> ids) {
-  uint32_t bits = 0;
-  for (const uint32_t id : ids) bits |= id;
+  const uint32_t bits = BitsOf(ids);
   if (bits > kMostNarrow) Widen();
   if (wide_.empty() && bits <= kMostNarrow) {
     std::copy(ids.begin(), ids.end(), narrow_.Grow(ids.size()));
@@ -153,7 +158,12 @@ void IdColumn::Set(size_t i, uint32_t id) {
 }
 
 void IdColumn::Write(size_t first, std::span<const uint32_t> ids) {
-  for (size_t i = 0; i < ids.size(); ++i) Set(first + i, ids[i]);
+  if (BitsOf(ids) > kMostNarrow) Widen();
+  if (wide_.empty()) {
+    std::copy(ids.begin(), ids.end(), narrow_.begin() + first);
+  } else {
+    std::copy(ids.begin(), ids.end(), wide_.begin() + first);
+  }
 }
 
 void IdColumn::PadTo(size_t size) {

@@ -53,13 +53,12 @@ void Nest(size_t writers, std::vector<HostNode>* nodes) {
 void RemoveDuplicates(const Trace& trace, std::vector<HostNode>* nodes) {
   for (HostNode& node : *nodes) {
     while (node.parent != kNone && (*nodes)[node.parent].gone) {
-      node.parent = (*nodes)[node.parent].keep;
+      node.parent = (*nodes)[node.parent].parent;
     }
     if (node.parent == kNone) continue;
     HostNode& parent = (*nodes)[node.parent];
     if (parent.children != 1 || NameOf(trace, parent) != NameOf(trace, node)) continue;
     node.gone = true;
-    node.keep = node.parent;
     parent.children = node.children;
     // torch hands the child's kernels to the parent in place of its own.
     parent.own_device_ns = node.own_device_ns;

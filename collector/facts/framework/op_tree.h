@@ -12,12 +12,11 @@ namespace ranktap::collector {
 struct HostNode {
   enum class Kind : uint8_t { kOperator, kPython, kCall };
   Kind kind = Kind::kOperator;
-  bool gone = false;  // one with its parent (RemoveDuplicates)
+  bool gone = false;  // one with its parent, which stands for it (RemoveDuplicates)
   uint16_t writer = 0;
   uint32_t row = 0;  // of its table
   uint32_t parent = kNone;
   uint32_t children = 0;
-  uint32_t keep = kNone;  // of a node that is gone: the one that stands for it
   int64_t start = 0, end = 0;
   int64_t children_ns = 0;
   int64_t own_device_ns = 0;  // of the device work that names it as its cause
