@@ -84,6 +84,16 @@ class DeviceSpans {
   DeviceSpan back() const { return (*this)[size() - 1]; }
   Iterator begin() const;
   Iterator end() const;
+  // Calls visit(place, piece) for all but kernels; some kernels are among them.
+  template <typename Visit>
+  void ForEachKeptWhole(Visit&& visit) const {
+    for (size_t group = 0; group < groups_.size(); ++group) {
+      size_t next = groups_[group].whole;
+      for (uint32_t rest = groups_[group].is_whole; rest != 0; rest &= rest - 1) {
+        visit(static_cast<uint32_t>(group * kGroup) + std::countr_zero(rest), whole_[next++]);
+      }
+    }
+  }
 
  private:
   static constexpr size_t kGroup = 32;

@@ -81,7 +81,13 @@ void TimeColumn::Write(size_t first, std::span<const int64_t> times) {
     if (first % kBlock == 0 && (count == kBlock || first + count == size())) {
       Pack(first, times.first(count));
     } else {
-      for (size_t i = 0; i < count; ++i) Set(first + i, times[i]);
+      const size_t begin = first / kBlock * kBlock;
+      Block& block = blocks_[first / kBlock];
+      const bool fits = PackFrom(block.base, times.first(count), later_.data() + first);
+      if (!fits && block.whole == 0) {
+        KeepWhole(&block, {later_.data() + begin, std::min(kBlock, size() - begin)});
+      }
+      if (block.whole != 0) std::copy_n(times.data(), count, WholeOf(block) + first % kBlock);
     }
     first += count;
     times = times.subspan(count);

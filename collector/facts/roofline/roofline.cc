@@ -131,14 +131,11 @@ class Measuring {
     // Work of a few kinds alternates within a step: a search for each piece took longer than the
     // rest.
     std::array<std::pair<const NoOperator, std::vector<uint32_t>>*, 8> last{};
-    uint32_t next = 0;
-    for (const DeviceSpan& span : spans_) {
-      const uint32_t i = next++;
-      if (!with_kernels_ && span.table == Table::kKernel) continue;
+    const auto join = [&](uint32_t i, const DeviceSpan& span) {
       const uint32_t op = ops_.size() == 0 ? kNone : LaunchingOperator(trace_, span);
       if (op != kNone && root_[op] != kNone) {
         by_root_[root_[op]].push_back(i);
-        continue;
+        return;
       }
       const NoOperator key = {.op = op,
                               .name = op == kNone ? ranges.Of(span) : ops_.name[op],
@@ -148,6 +145,14 @@ class Measuring {
       auto*& of = last[(static_cast<size_t>(key.kind) * 2 + (key.name & 1)) % last.size()];
       if (of == nullptr || of->first != key) of = &*uncounted_.try_emplace(key).first;
       of->second.push_back(i);
+    };
+    if (with_kernels_) {
+      uint32_t i = 0;
+      for (const DeviceSpan& span : spans_) join(i++, span);
+    } else {
+      spans_.ForEachKeptWhole([&](uint32_t i, const DeviceSpan& span) {
+        if (span.table != Table::kKernel) join(i, span);
+      });
     }
   }
 
