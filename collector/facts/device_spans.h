@@ -174,8 +174,7 @@ class DeviceSpans {
   std::vector<DeviceSpan> whole_;
 };
 
-// Looks once for each run of kernels where their columns are, and not at each piece: a walk takes
-// half as many instructions.
+// Looks once for each run of kernels where their columns are, and not at each piece.
 class DeviceSpans::Iterator {
  public:
   struct Arrow {

@@ -59,6 +59,15 @@ void ExpectSame(const DeviceSpans& spans, const std::vector<DeviceSpan>& expecte
     }
     ASSERT_EQ(i, expected.size());
   }
+  std::vector<uint32_t> others, kept;
+  for (uint32_t i = 0; i < expected.size(); ++i) {
+    if (expected[i].table != DeviceSpan::Table::kKernel) others.push_back(i);
+  }
+  spans.ForEachKeptWhole([&](uint32_t place, const DeviceSpan& span) {
+    ExpectSame(span, expected[place], place);
+    if (span.table != DeviceSpan::Table::kKernel) kept.push_back(place);
+  });
+  EXPECT_EQ(kept, others);
 }
 
 class Appended {
