@@ -26,56 +26,6 @@ bool IsHtaEnqueue(std::string_view api) {
   return false;
 }
 
-// One stream's work: when each piece of work was launched, and when it began. By time, once sorted.
-struct Waiting {
-  std::vector<int64_t> launched, began;
-  bool is_sorted = true;  // so far; always where one thread launches in order
-
-  void Add(int64_t launch, int64_t begin) {
-    is_sorted &= launched.empty() || (launched.back() <= launch && began.back() <= begin);
-    launched.push_back(launch);
-    began.push_back(begin);
-  }
-  void Sort() {
-    if (!is_sorted) std::ranges::sort(launched), std::ranges::sort(began);
-  }
-};
-
-struct QueueTimes {
-  int64_t full_ns = 0, span_ns = 0;
-};
-
-// Calls visit(length) after each launch and each begin, by time.
-template <typename Visit>
-QueueTimes Follow(const Waiting& waiting, Visit&& visit) {
-  const std::vector<int64_t>& launches = waiting.launched;
-  const std::vector<int64_t>& begins = waiting.began;
-  const size_t count = launches.size();
-  const int64_t first = std::min(launches[0], begins[0]);
-  QueueTimes times;
-  int64_t length = 0, since = first;
-  const auto change = [&](int64_t time, int64_t by) {
-    times.full_ns += length >= kFull ? time - since : 0;
-    since = time;
-    length += by;
-    visit(length);
-  };
-  size_t launched = 0, began = 0;
-  while (launched < count && began < count) {
-    // At equal times launches come first: a queue is never shorter than empty.
-    const bool is_launch = launches[launched] <= begins[began];
-    const int64_t time = is_launch ? launches[launched] : begins[began];
-    launched += is_launch ? 1 : 0;
-    began += is_launch ? 0 : 1;
-    change(time, is_launch ? 1 : -1);
-  }
-  while (began < count) change(begins[began++], -1);
-  // HTA's selection may let work begin before its launch: the launches behind the last begin.
-  while (launched < count) change(launches[launched++], 1);
-  times.span_ns = since - first;
-  return times;
-}
-
 // How often a queue had each length; in HTA's selection it may be below 0.
 class LengthCounts {
  public:
@@ -100,63 +50,142 @@ class LengthCounts {
   std::vector<uint32_t> counts_, below_;
 };
 
-// As Describe() does of the single lengths, of which there are twice as many as launches.
-Description DescribeLengths(const Waiting& waiting, const LengthCounts& counts) {
-  Description of;
-  double sum = 0;
-  std::vector<std::pair<size_t, double>> ends;  // of each length: how many are no longer
-  counts.ForEach([&](int64_t length, uint32_t times) {
-    of.count += times;
-    sum += static_cast<double>(length * int64_t{times});
-    ends.emplace_back(of.count, static_cast<double>(length));
-  });
-  of.mean = sum / static_cast<double>(of.count);
-  double squares = 0;
-  const auto add_square = [&](int64_t length, uint32_t times) {
-    const double from_mean = static_cast<double>(length) - of.mean;
-    squares += times * (from_mean * from_mean);
-  };
-  // The last digit hangs on the order of the sum: of few it is that of the list.
-  if (of.count < MagnitudeCounts::kMany) {
-    Follow(waiting, [&](int64_t length) { add_square(length, 1); });
-  } else {
-    counts.ForEach(add_square);
+// A queue's length over time.
+struct Followed {
+  int64_t first = INT64_MAX, since = 0, length = 0, full_ns = 0;
+
+  void Change(int64_t time, int64_t by) {
+    if (first == INT64_MAX) first = since = time;
+    full_ns += length >= kFull ? time - since : 0;
+    since = time;
+    length += by;
   }
-  of.deviation = std::sqrt(squares / static_cast<double>(of.count - 1));
-  of.min = ends.front().second;
-  of.max = ends.back().second;
-  const auto quantile = [&](double q) {
-    const double at = q * static_cast<double>(of.count - 1);
-    const auto rank = static_cast<size_t>(at);
-    const auto holds = [](size_t r, const auto& end) { return r < end.first; };
-    const auto low = std::upper_bound(ends.begin(), ends.end(), rank, holds);
-    const auto high = std::upper_bound(low, ends.end(), std::min(rank + 1, of.count - 1), holds);
-    return low->second + (high->second - low->second) * (at - static_cast<double>(rank));
+};
+
+// One stream's work: when each piece was launched, and when it began. Both come by time where one
+// thread launches in order: then only what waits is held, not all that ever did.
+class StreamQueue {
+ public:
+  explicit StreamQueue(bool may_let_go) : may_let_go_(may_let_go) {}
+
+  void Add(int64_t launch, int64_t begin) {
+    if (launch < last_launch_ || begin < last_begin_) is_sorted_ = false;
+    last_launch_ = launch, last_begin_ = begin;
+    launched_.push_back(launch);
+    began_.push_back(begin);
+    if (launched_.size() >= most_ && may_let_go_ && is_sorted_) LetGo();
+  }
+  // Work came before some that is gone: all of it must be added again, and held.
+  bool is_wrong() const { return has_let_go_ && !is_sorted_; }
+
+  struct Times {
+    int64_t full_ns = 0, span_ns = 0;
+    Description length;  // after each launch and each begin
   };
-  of.quarter = quantile(0.25);
-  of.median = quantile(0.5);
-  of.three_quarters = quantile(0.75);
-  return of;
-}
+  Times Take() {
+    if (!is_sorted_) std::ranges::sort(launched_), std::ranges::sort(began_);
+    const auto count = [this](int64_t length) { counts_.Add(length); };
+    FollowRest(FollowKnown(&followed_, count), &followed_, count);
+    return {followed_.full_ns, followed_.since - followed_.first, DescribeLengths()};
+  }
 
-using QueueStreams = std::map<StreamNumbers::Stream, Waiting>;  // by device and stream
+ private:
+  struct Place {
+    size_t launched = 0, began = 0;
+  };
+  // Up to where one of both is missing. Calls visit(length) after each launch and each begin.
+  template <typename Visit>
+  Place FollowKnown(Followed* to, Visit&& visit) const {
+    Place at;
+    const size_t launches = launched_.size(), begins = began_.size();
+    Followed followed = *to;  // in registers
+    while (at.launched < launches && at.began < begins) {
+      // At equal times launches come first: a queue is never shorter than empty.
+      const bool is_launch = launched_[at.launched] <= began_[at.began];
+      followed.Change(is_launch ? launched_[at.launched] : began_[at.began], is_launch ? 1 : -1);
+      at.launched += is_launch ? 1 : 0;
+      at.began += is_launch ? 0 : 1;
+      visit(followed.length);
+    }
+    *to = followed;
+    return at;
+  }
+  template <typename Visit>
+  void FollowRest(Place at, Followed* to, Visit&& visit) const {
+    while (at.began < began_.size()) to->Change(began_[at.began++], -1), visit(to->length);
+    // HTA's selection may let work begin before its launch: the launches behind the last begin.
+    while (at.launched < launched_.size()) {
+      to->Change(launched_[at.launched++], 1), visit(to->length);
+    }
+  }
+  void LetGo() {
+    const Place at = FollowKnown(&followed_, [this](int64_t length) { counts_.Add(length); });
+    launched_.erase(launched_.begin(), launched_.begin() + static_cast<ptrdiff_t>(at.launched));
+    began_.erase(began_.begin(), began_.begin() + static_cast<ptrdiff_t>(at.began));
+    has_let_go_ = true;
+    most_ = std::max(kHeld, 2 * std::max(launched_.size(), began_.size()));
+  }
+  // As Describe() does of the single lengths, of which there are twice as many as launches.
+  Description DescribeLengths() const {
+    Description of;
+    double sum = 0;
+    std::vector<std::pair<size_t, double>> ends;  // of each length: how many are no longer
+    counts_.ForEach([&](int64_t length, uint32_t times) {
+      of.count += times;
+      sum += static_cast<double>(length * int64_t{times});
+      ends.emplace_back(of.count, static_cast<double>(length));
+    });
+    of.mean = sum / static_cast<double>(of.count);
+    double squares = 0;
+    const auto add_square = [&](int64_t length, uint32_t times) {
+      const double from_mean = static_cast<double>(length) - of.mean;
+      squares += times * (from_mean * from_mean);
+    };
+    // The last digit hangs on the order of the sum: of few it is that of the list.
+    if (of.count < MagnitudeCounts::kMany) {
+      const auto add_one = [&](int64_t length) { add_square(length, 1); };
+      Followed again;
+      FollowRest(FollowKnown(&again, add_one), &again, add_one);
+    } else {
+      counts_.ForEach(add_square);
+    }
+    of.deviation = std::sqrt(squares / static_cast<double>(of.count - 1));
+    of.min = ends.front().second;
+    of.max = ends.back().second;
+    const auto quantile = [&](double q) {
+      const double at = q * static_cast<double>(of.count - 1);
+      const auto rank = static_cast<size_t>(at);
+      const auto holds = [](size_t r, const auto& end) { return r < end.first; };
+      const auto low = std::upper_bound(ends.begin(), ends.end(), rank, holds);
+      const auto high = std::upper_bound(low, ends.end(), std::min(rank + 1, of.count - 1), holds);
+      return low->second + (high->second - low->second) * (at - static_cast<double>(rank));
+    };
+    of.quarter = quantile(0.25);
+    of.median = quantile(0.5);
+    of.three_quarters = quantile(0.75);
+    return of;
+  }
 
-QueueStreams CollectChanges(const Trace& trace, bool as_hta) {
+  static constexpr size_t kHeld = 1 << 16;  // and so never few (DescribeLengths)
+  bool may_let_go_ = false, has_let_go_ = false, is_sorted_ = true;
+  int64_t last_launch_ = INT64_MIN, last_begin_ = INT64_MIN;
+  size_t most_ = kHeld;
+  std::vector<int64_t> launched_, began_;
+  Followed followed_;  // without what is held
+  LengthCounts counts_;
+};
+
+using QueueStreams = std::map<StreamNumbers::Stream, StreamQueue>;  // by device and stream
+
+QueueStreams Collect(const Trace& trace, bool as_hta, bool may_let_go) {
   std::vector<bool> counts(trace.dictionary.apis() + 1);
   for (uint32_t id = 0; as_hta && id < trace.dictionary.apis(); ++id) {
     counts[id] = IsHtaEnqueue(trace.dictionary.Api(id).name);
   }
   QueueStreams streams;
-  if (!as_hta) {
-    for (const StreamWork& work : WorkOfStreams(trace)) {
-      Waiting& waiting = streams[{work.device, work.stream}];
-      waiting.launched.reserve(work.pieces());
-      waiting.began.reserve(work.pieces());
-    }
-  }
   const ApiCalls& calls = trace.api_calls;
   std::vector<bool> seen(as_hta ? 0 : calls.size());  // a graph is one launch of many kernels
-  Waiting* last = nullptr;
+  StreamQueue* last = nullptr;
   StreamNumbers::Stream last_stream;
   for (const DeviceSpan& span : as_hta ? HtaDeviceTimeline(trace) : DeviceTimeline(trace)) {
     if (span.launch == kNone) continue;
@@ -169,16 +198,21 @@ QueueStreams CollectChanges(const Trace& trace, bool as_hta) {
     }
     const StreamNumbers::Stream stream = {as_hta ? 0 : span.device, span.stream};
     if (last == nullptr || stream != last_stream) {
-      last = &streams[stream];
+      last = &streams.try_emplace(stream, may_let_go).first->second;
       last_stream = stream;
     }
     const int64_t launched = calls.start[span.launch];
     // By a device's clock, which is off by microseconds, work may begin before its launch.
     last->Add(launched, as_hta ? span.start : std::max(span.start, launched));
   }
-  std::erase_if(streams, [](const auto& stream) { return stream.second.launched.empty(); });
-  for (auto& [stream, waiting] : streams) waiting.Sort();
   return streams;
+}
+
+QueueStreams QueuesOf(const Trace& trace, bool as_hta) {
+  QueueStreams streams = Collect(trace, as_hta, true);
+  const bool is_wrong =
+      std::ranges::any_of(streams, [](const auto& of) { return of.second.is_wrong(); });
+  return is_wrong ? Collect(trace, as_hta, false) : std::move(streams);
 }
 
 struct QueueRow {
@@ -215,11 +249,11 @@ const ColumnsOf<QueueRow> kQueueColumns = JoinedColumns<QueueRow>({
 Table TabulateQueue(const Run& run, const ReportOptions& options) {
   std::vector<QueueRow> rows;
   for (const Trace& trace : run.traces) {
-    for (const auto& [stream, waiting] : CollectChanges(trace, options.hta_compat)) {
-      LengthCounts counts;
-      const QueueTimes times = Follow(waiting, [&counts](int64_t length) { counts.Add(length); });
-      rows.push_back({&trace, stream.first, stream.second, times.full_ns, times.span_ns,
-                      DescribeLengths(waiting, counts)});
+    QueueStreams streams = QueuesOf(trace, options.hta_compat);
+    for (auto& [stream, queue] : streams) {
+      const StreamQueue::Times times = queue.Take();
+      rows.push_back(
+          {&trace, stream.first, stream.second, times.full_ns, times.span_ns, times.length});
     }
   }
   Table table = TableOf("Launched work waiting on each stream", kQueueColumns, rows);

@@ -1,6 +1,7 @@
 #include "collector/report/insights/find_insights.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -51,12 +52,23 @@ void BoundSavings(const Run& run, Answer* answer) {
   }
 }
 
-// By rule: what it said of each rank, or of the job alone.
+// By rule: what it said of each rank, or of the job alone. Empty: it was not asked.
 using Answers = std::vector<std::vector<Answer>>;
 
-Answers AskAll(const Run& run, std::span<const InsightRule> rules) {
-  Answers answers(rules.size());
+std::vector<size_t> PlacesIf(std::span<const InsightRule> rules,
+                             const std::function<bool(const InsightRule&)>& is_one) {
+  std::vector<size_t> places;
   for (size_t r = 0; r < rules.size(); ++r) {
+    if (is_one(rules[r])) places.push_back(r);
+  }
+  return places;
+}
+
+// Asks those of `places`.
+void Ask(const Run& run, std::span<const InsightRule> rules, std::span<const size_t> places,
+         Answers* to) {
+  Answers& answers = *to;
+  for (const size_t r : places) {
     answers[r].resize(rules[r].of_job != nullptr ? 1 : run.traces.size());
   }
   const auto ask = [&](const RankFacts& facts, size_t r) {
@@ -67,7 +79,7 @@ Answers AskAll(const Run& run, std::span<const InsightRule> rules) {
   if (run.traces.size() >= ThreadsFor(SIZE_MAX)) {
     ForEachTraceAtOnce(run, [&](uint32_t t) {
       const RankFacts facts(run, t);
-      for (size_t r = 0; r < rules.size(); ++r) {
+      for (const size_t r : places) {
         ask(facts, r);
         if (rules[r].of_rank != nullptr) BoundSavings(run, &answers[r][t]);
       }
@@ -78,15 +90,32 @@ Answers AskAll(const Run& run, std::span<const InsightRule> rules) {
     for (uint32_t t = 0; t < run.traces.size(); ++t) {
       const RankFacts facts(run, t);
       // What takes longest first: the first rule makes what was lost, one of the last the roofline.
-      const size_t count = rules.size();
-      ForEachAtOnce(count, [&](size_t i) { ask(facts, i == 0 ? 0 : count - i); });
+      const size_t count = places.size();
+      ForEachAtOnce(count, [&](size_t i) { ask(facts, places[i == 0 ? 0 : count - i]); });
     }
   }
-  ForEachAtOnce(rules.size(), [&](size_t r) {
+  ForEachAtOnce(places.size(), [&](size_t i) {
+    const size_t r = places[i];
     if (rules[r].of_job != nullptr) answers[r][0] = rules[r].of_job(run);
     for (Answer& answer : answers[r]) BoundSavings(run, &answer);
   });
-  return answers;
+}
+
+// The verdict begins with what these find. All others find what it tells as losses by itself.
+bool IsForVerdict(const InsightRule& rule) { return rule.of_compute || rule.of_host; }
+
+const Answers& AnswersForVerdict(const Run& run) {
+  struct ForVerdict {
+    Answers answers;
+  };
+  return run.memo
+      .Get<ForVerdict>([&run] {
+        const std::span<const InsightRule> rules = AllInsightRules();
+        ForVerdict found{Answers(rules.size())};
+        Ask(run, rules, PlacesIf(rules, IsForVerdict), &found.answers);
+        return found;
+      })
+      .answers;
 }
 
 // The rank that loses more represents two ranks with the same finding. The lower one represents two
@@ -137,6 +166,7 @@ bool IsWorthMore(const Insight& a, const Insight& b) {
 }
 
 void AddRule(const Run& run, const InsightRule& rule, std::vector<Answer> answers, Insights* to) {
+  if (answers.empty()) return;
   std::vector<Insight> found;
   bool checked = false;
   std::string_view why;
@@ -164,10 +194,7 @@ void AddRule(const Run& run, const InsightRule& rule, std::vector<Answer> answer
                   std::make_move_iterator(found.end()));
 }
 
-}  // namespace
-
-Insights FindInsights(const Run& run, std::span<const InsightRule> rules) {
-  Answers answers = AskAll(run, rules);
+Insights InsightsFrom(const Run& run, std::span<const InsightRule> rules, Answers answers) {
   Insights insights;
   insights.no_savings = WhyNoSavings(run);
   for (size_t r = 0; r < rules.size(); ++r) {
@@ -177,8 +204,32 @@ Insights FindInsights(const Run& run, std::span<const InsightRule> rules) {
   return insights;
 }
 
+}  // namespace
+
+Insights FindInsights(const Run& run, std::span<const InsightRule> rules) {
+  Answers answers(rules.size());
+  Ask(run, rules, PlacesIf(rules, [](const InsightRule&) { return true; }), &answers);
+  return InsightsFrom(run, rules, std::move(answers));
+}
+
 const Insights& InsightsOf(const Run& run) {
-  return run.memo.Get<Insights>([&run] { return FindInsights(run); });
+  return run.memo.Get<Insights>([&run] {
+    const std::span<const InsightRule> rules = AllInsightRules();
+    Answers answers = AnswersForVerdict(run);
+    Ask(run, rules, PlacesIf(rules, std::not_fn(IsForVerdict)), &answers);
+    return InsightsFrom(run, rules, std::move(answers));
+  });
+}
+
+const std::vector<Insight>& InsightsForVerdict(const Run& run) {
+  struct ForVerdict {
+    std::vector<Insight> list;
+  };
+  return run.memo
+      .Get<ForVerdict>([&run] {
+        return ForVerdict{InsightsFrom(run, AllInsightRules(), AnswersForVerdict(run)).list};
+      })
+      .list;
 }
 
 }  // namespace ranktap::collector

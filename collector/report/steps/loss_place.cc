@@ -21,6 +21,7 @@
 #include "collector/facts/stream_numbers.h"
 #include "collector/facts/stream_waits.h"
 #include "collector/facts/sync_calls.h"
+#include "collector/report/claims/mean_step.h"
 #include "collector/report/human_units.h"
 #include "collector/report/steps/verdict_words.h"
 
@@ -288,14 +289,24 @@ class Places {
   std::pair<const DependencyKey, Dependency>* last_ = nullptr;  // asked for
 };
 
+// Causes whose place a sentence may tell (AddPlaces), and dependencies: a check asks for them.
+using CauseFlags = std::array<bool, kCauses>;
+CauseFlags CausesToTell(const MeanStep& mean) {
+  CauseFlags told{};
+  for (size_t c = 0; c < kCauses; ++c) told[c] = mean.IsWorthSaying(mean.times[c]);
+  told[static_cast<size_t>(Cause::kDependency)] = true;
+  told[static_cast<size_t>(Cause::kCompute)] = false;
+  return told;
+}
+
 void AddTrace(const Trace& trace, const std::vector<Interval>& waits,
-              const RankWaterfall& waterfall, TalliesByCause* to) {
+              const RankWaterfall& waterfall, const CauseFlags& told, TalliesByCause* to) {
   Places places(trace);
   const std::vector<Step>& steps = waterfall.steps.list;
   size_t step = 0;
   SweepDevice(trace, waits, steps.front().start, steps.back().end,
               [&](Cause cause, int64_t start, int64_t end, uint32_t span) {
-                if (cause == Cause::kCompute) return;
+                if (!told[static_cast<size_t>(cause)]) return;
                 while (step < steps.size() && steps[step].end <= start) ++step;
                 if (step < steps.size() && steps[step].start <= start && end <= steps[step].end) {
                   if (steps[step].warm_up) return;
@@ -347,11 +358,12 @@ std::string ForWhat(const Tallies& tallies) {
 
 LossPlaces PlacesOf(const Run& run) {
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
+  const CauseFlags told = CausesToTell(MeanOfRanks(waterfalls));
   std::vector<TalliesByCause> by_trace(run.traces.size());
   const std::vector<std::vector<Interval>>& waits = WaitsForOtherRanks(run);
   ForEachTraceAtOnce(run, [&](uint32_t t) {
     if (waterfalls[t].counted == 0 || waterfalls[t].on_host) return;
-    AddTrace(run.traces[t], waits[t], waterfalls[t], &by_trace[t]);
+    AddTrace(run.traces[t], waits[t], waterfalls[t], told, &by_trace[t]);
   });
   TalliesByCause tallies;
   for (const TalliesByCause& of_trace : by_trace) {

@@ -119,65 +119,88 @@ std::vector<PathOfRank> PathsOf(const Run& run, const std::vector<RankWaterfall>
   return paths;
 }
 
-MomentsByCause Borne(const Trace& trace, const std::vector<Interval>& waits, PathOfRank path) {
-  std::vector<SetCursor> cursors = path.Take();
-  std::array<MomentSet, kCauses> by_cause;
-  const size_t reserved = DeviceTimeline(trace).size();
-  SweepDevice(trace, waits, path.counted().front().first, path.counted().back().second,
+// Calls visit(cause, start, end) for what the path bears of each cause on one rank, by start.
+template <typename Visit>
+void ForEachBorne(const Trace& trace, const std::vector<Interval>& waits, PathOfRank* path,
+                  Visit&& visit) {
+  std::vector<SetCursor> cursors = path->Take();
+  SweepDevice(trace, waits, path->counted().front().first, path->counted().back().second,
               [&](Cause cause, int64_t start, int64_t end, uint32_t) {
                 if (cause == Cause::kWait) return;
                 cursors[static_cast<size_t>(kBearerOf[static_cast<size_t>(cause)])].Split(
                     start, end, [&](int64_t from, int64_t until, bool on_path) {
-                      if (!on_path) return;
-                      by_cause[static_cast<size_t>(cause)].Add(from, until, reserved);
+                      if (on_path) visit(static_cast<size_t>(cause), from, until);
                     });
               });
-  MomentsByCause moments;
-  for (size_t c = 0; c < kCauses; ++c) moments[c] = by_cause[c].Take();
-  return moments;
 }
 
-struct Moments {
-  std::vector<MomentsByCause> by_trace;
+// Calls visit(trace, its waits for others, path) for each trace to which the path comes, several
+// at once.
+template <typename Visit>
+void ForEachPathAtOnce(const Run& run, Visit&& visit) {
+  FindCriticalPath(run);  // while another thread may still make the waterfalls
+  std::vector<PathOfRank> paths = PathsOf(run, ComputeWaterfalls(run));
+  const std::vector<std::vector<Interval>>& waits = WaitsForOtherRanks(run);
+  ForEachTraceAtOnce(run, [&](uint32_t t) {
+    if (paths[t].is_empty()) return;
+    PathOfRank path = std::move(paths[t]);  // which is let go
+    visit(t, waits[t], &path);
+  });
+}
+
+// Sums alone: moments may be as large as the trace.
+struct BorneTimes {
+  std::vector<CauseTimes> by_trace;
   int64_t covered = 0;
 };
 
-Moments FindMoments(const Run& run) {
-  FindCriticalPath(run);  // while another thread may still make the waterfalls
-  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
-  Moments moments{std::vector<MomentsByCause>(run.traces.size())};
-  std::vector<PathOfRank> paths = PathsOf(run, waterfalls);
-  const std::vector<std::vector<Interval>>& waits = WaitsForOtherRanks(run);
-  std::vector<int64_t> covered(paths.size());
-  ForEachTraceAtOnce(run, [&](uint32_t t) {
-    if (paths[t].is_empty()) return;
-    covered[t] = paths[t].TakeCovered();
-    moments.by_trace[t] = Borne(run.traces[t], waits[t], std::move(paths[t]));
+const BorneTimes& BorneTimesOf(const Run& run) {
+  return run.memo.Get<BorneTimes>([&run] {
+    BorneTimes borne{std::vector<CauseTimes>(run.traces.size(), CauseTimes{})};
+    std::vector<int64_t> covered(run.traces.size());
+    ForEachPathAtOnce(run, [&](uint32_t t, const std::vector<Interval>& waits, PathOfRank* path) {
+      covered[t] = path->TakeCovered();
+      CauseTimes times{};
+      ForEachBorne(run.traces[t], waits, path, [&times](size_t cause, int64_t from, int64_t until) {
+        times[cause] += until - from;
+      });
+      borne.by_trace[t] = times;
+    });
+    borne.covered = std::accumulate(covered.begin(), covered.end(), int64_t{0});
+    return borne;
   });
-  moments.covered = std::accumulate(covered.begin(), covered.end(), int64_t{0});
-  return moments;
 }
 
-const Moments& MomentsOf(const Run& run) {
-  return run.memo.Get<Moments>([&run] { return FindMoments(run); });
+std::vector<MomentsByCause> FindMoments(const Run& run) {
+  std::vector<MomentsByCause> moments(run.traces.size());
+  ForEachPathAtOnce(run, [&](uint32_t t, const std::vector<Interval>& waits, PathOfRank* path) {
+    std::array<MomentSet, kCauses> sets;
+    const size_t reserved = DeviceTimeline(run.traces[t]).size();
+    ForEachBorne(run.traces[t], waits, path, [&](size_t cause, int64_t from, int64_t until) {
+      sets[cause].Add(from, until, reserved);
+    });
+    for (size_t c = 0; c < kCauses; ++c) moments[t][c] = sets[c].Take();
+  });
+  return moments;
 }
 
 }  // namespace
 
 const std::vector<MomentsByCause>& MomentsOnCriticalPath(const Run& run) {
-  return MomentsOf(run).by_trace;
+  struct Moments {
+    std::vector<MomentsByCause> by_trace;
+  };
+  return run.memo.Get<Moments>([&run] { return Moments{FindMoments(run)}; }).by_trace;
 }
 
-int64_t CoveredByCriticalPath(const Run& run) { return MomentsOf(run).covered; }
+int64_t CoveredByCriticalPath(const Run& run) { return BorneTimesOf(run).covered; }
 
 std::vector<CauseTimes> BorneByCriticalPath(const Run& run,
                                             const std::vector<RankWaterfall>& waterfalls) {
-  const std::vector<MomentsByCause>& moments = MomentsOnCriticalPath(run);
-  std::vector<CauseTimes> borne(moments.size(), CauseTimes{});
-  for (size_t t = 0; t < moments.size(); ++t) {
-    if (waterfalls[t].counted == 0) continue;
-    for (size_t c = 0; c < kCauses; ++c) {
-      borne[t][c] = Length(moments[t][c]) / static_cast<int64_t>(waterfalls[t].counted);
+  std::vector<CauseTimes> borne = BorneTimesOf(run).by_trace;
+  for (size_t t = 0; t < borne.size(); ++t) {
+    for (int64_t& ns : borne[t]) {
+      ns = waterfalls[t].counted == 0 ? 0 : ns / static_cast<int64_t>(waterfalls[t].counted);
     }
   }
   return borne;

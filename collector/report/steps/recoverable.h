@@ -21,10 +21,11 @@ std::vector<CauseTimes> BorneByCriticalPath(const Run& run,
                                             const std::vector<RankWaterfall>& waterfalls);
 
 // The same as the moments themselves, of all counted steps, by each rank's own clock. By trace and
-// cause, by start. Worked out once and kept in the run's memo.
+// cause, by start. Worked out when a saving asks, once, and kept in the run's memo.
 using MomentsByCause = std::array<std::vector<Interval>, kCauses>;
 const std::vector<MomentsByCause>& MomentsOnCriticalPath(const Run& run);
-// How much of the counted steps, of all ranks, the path is known for. Found with the moments.
+// How much of the counted steps, of all ranks, the path is known for. Found with what it
+// bears.
 int64_t CoveredByCriticalPath(const Run& run);
 
 }  // namespace ranktap::collector

@@ -180,7 +180,7 @@ std::string DescribeLargestSaving(const Run& run, const std::vector<Loss>& losse
     const auto rule = std::ranges::find(rules, insight.rule, &InsightRule::name);
     return rule != rules.end() && rule->of_compute;
   };
-  const std::vector<Insight>& list = InsightsOf(run).list;
+  const std::vector<Insight>& list = InsightsForVerdict(run);
   const auto found = std::ranges::find_if(list, of_compute);  // the largest saving first
   if (found == list.end()) return "";
   const Insight& best = *found;
@@ -200,7 +200,7 @@ std::string DescribeLargestSaving(const Run& run, const std::vector<Loss>& losse
 void AddHostsTaken(const Run& run, const MeanStep& mean, Verdict* verdict) {
   constexpr int64_t kLeastPart = 10;
   const Insight* worst = nullptr;
-  for (const Insight& insight : InsightsOf(run).list) {
+  for (const Insight& insight : InsightsForVerdict(run)) {
     const std::span<const InsightRule> rules = AllInsightRules();
     const auto rule = std::ranges::find(rules, insight.rule, &InsightRule::name);
     if (rule == rules.end() || !rule->of_host || insight.lost_ns * kLeastPart < mean.ns) continue;

@@ -17,10 +17,10 @@ namespace {
 
 using Ask = void (*)(const Run&);
 constexpr Ask kDeviceFacts[] = {
-    [](const Run& of) { MomentsOnCriticalPath(of); },  // the longest that no other needs first
+    [](const Run& of) { CoveredByCriticalPath(of); },  // the longest that no other needs first
     [](const Run& of) { WhatDisagrees(of); },
     [](const Run& of) { FindLossPlaces(of); },
-    [](const Run& of) { InsightsOf(of); },
+    [](const Run& of) { InsightsForVerdict(of); },
 };
 
 }  // namespace
