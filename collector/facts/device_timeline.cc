@@ -144,14 +144,14 @@ std::vector<DeviceSpan> WorkBesideKernels(const Trace& trace) {
   return spans;
 }
 
-// What ran on each lane.
-using LaneWork = std::vector<std::array<StreamWork::OfKind, 4>>;
+using LaneWork = std::vector<StreamWork>;  // by lane
 
-[[gnu::always_inline]] inline void Count(WorkKind kind, int64_t ns,
-                                         std::array<StreamWork::OfKind, 4>* lane) {
-  StreamWork::OfKind& of = (*lane)[static_cast<size_t>(kind)];
+[[gnu::always_inline]] inline void Count(WorkKind kind, int64_t start, int64_t end,
+                                         StreamWork* work) {
+  StreamWork::OfKind& of = work->kinds[static_cast<size_t>(kind)];
   ++of.pieces;
-  of.ns += ns;
+  of.ns += end - start;
+  work->last_end = std::max(work->last_end, end);
 }
 
 // The kernels, and among them the other work, which is by start.
@@ -168,7 +168,7 @@ DeviceSpans AddKernels(const Trace& trace, bool as_hta, const std::vector<Device
     for (; other != others.end() && other->start < start; ++other) spans.Append(*other);
     const WorkKind kind = kinds.Of(i);
     spans.AppendKernel(i, kind);
-    Count(kind, kernels.end[i] - start, &(*lanes)[kernels.lane[i]]);
+    Count(kind, start, kernels.end[i], &(*lanes)[kernels.lane[i]]);
   }
   for (; other != others.end(); ++other) spans.Append(*other);
   return spans;
@@ -192,12 +192,13 @@ std::vector<StreamWork> JoinLanes(const Trace& trace, const LaneWork& lanes,
   for (size_t lane = 0; lane < lanes.size(); ++lane) {
     StreamWork& work = of(trace.lanes[lane].device, trace.lanes[lane].stream);
     for (size_t kind = 0; kind < work.kinds.size(); ++kind) {
-      work.kinds[kind].pieces += lanes[lane][kind].pieces;
-      work.kinds[kind].ns += lanes[lane][kind].ns;
+      work.kinds[kind].pieces += lanes[lane].kinds[kind].pieces;
+      work.kinds[kind].ns += lanes[lane].kinds[kind].ns;
     }
+    work.last_end = std::max(work.last_end, lanes[lane].last_end);
   }
   for (const DeviceSpan& span : others) {
-    Count(span.kind, span.end - span.start, &of(span.device, span.stream).kinds);
+    Count(span.kind, span.start, span.end, &of(span.device, span.stream));
   }
   std::vector<StreamWork> list;
   for (const auto& [stream, work] : streams) {

@@ -26,6 +26,7 @@ struct StreamWork {
     int64_t ns = 0;  // added up
   };
   std::array<OfKind, 4> kinds;  // by WorkKind
+  int64_t last_end = INT64_MIN;
   const OfKind& Of(WorkKind kind) const { return kinds[static_cast<size_t>(kind)]; }
   size_t pieces() const {
     size_t all = 0;

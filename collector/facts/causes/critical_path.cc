@@ -144,11 +144,12 @@ CriticalPath WalkBack(const Run& run) {
   uint32_t last_rank = kNone;
   int64_t last = INT64_MIN;
   for (uint32_t t = 0; t < run.traces.size(); ++t) {
-    const DeviceSpans& spans = DeviceTimeline(run.traces[t]);
-    const auto ends_last = std::ranges::max_element(spans, {}, &DeviceSpan::end);
-    if (ends_last == spans.end() || clock.At(t, ends_last->end) <= last) continue;
-    last_rank = t;
-    last = clock.At(t, ends_last->end);
+    for (const StreamWork& stream : WorkOfStreams(run.traces[t])) {
+      const int64_t end = clock.At(t, stream.last_end);
+      if (end <= last) continue;
+      last_rank = t;
+      last = end;
+    }
   }
   return last_rank == kNone ? CriticalPath() : Walk(run).From(last_rank);
 }

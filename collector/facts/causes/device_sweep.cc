@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "collector/facts/collectives.h"
+#include "collector/facts/each_trace.h"
 #include "collector/facts/framework/pass_nesting.h"
 #include "collector/facts/host_activity.h"
 #include "collector/facts/sync_calls.h"
@@ -23,7 +24,7 @@ std::vector<std::vector<Interval>> FindWaits(const Run& run) {
       }
     }
   }
-  for (std::vector<Interval>& set : waits) set = Merged(std::move(set));
+  ForEachTraceAtOnce(run, [&waits](uint32_t t) { waits[t] = Merged(std::move(waits[t])); });
   return waits;
 }
 

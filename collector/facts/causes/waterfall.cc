@@ -102,6 +102,20 @@ RankWaterfall Explain(const Trace& trace, const std::vector<Interval>& waits,
   return waterfall;
 }
 
+// What several ranks share is matched by one thread for the most part. Another finds their steps
+// meanwhile.
+void MatchAndFindSteps(const Run& run) {
+  ForEachAtOnce(2, [&run](size_t i) {
+    if (i == 0) {
+      WaitsForOtherRanks(run);
+      return;
+    }
+    for (const Trace& trace : run.traces) {
+      if (HasStarts(trace)) StepsOnDevice(trace);
+    }
+  });
+}
+
 }  // namespace
 
 RankWaterfall OnlySteps(const RankWaterfall& waterfall, const std::vector<size_t>& positions) {
@@ -114,6 +128,7 @@ RankWaterfall OnlySteps(const RankWaterfall& waterfall, const std::vector<size_t
 
 const std::vector<RankWaterfall>& ComputeWaterfalls(const Run& run) {
   return run.memo.Get<std::vector<RankWaterfall>>([&run] {
+    if (run.traces.size() > 1) MatchAndFindSteps(run);
     const std::vector<std::vector<Interval>>& waits = WaitsForOtherRanks(run);
     const std::vector<HostCommunication> communication = CommunicationOfHosts(run);
     std::vector<RankWaterfall> waterfalls(run.traces.size());

@@ -76,6 +76,17 @@ struct Tallies {
 };
 using TalliesByCause = std::array<Tallies, kCauses>;
 
+// Causes whose place a sentence may tell (AddPlaces), and dependencies: a check asks for them.
+using CauseFlags = std::array<bool, kCauses>;
+CauseFlags CausesToTell(const MeanStep& mean) {
+  CauseFlags told{};
+  for (size_t c = 0; c < kCauses; ++c) told[c] = mean.IsWorthSaying(mean.times[c]);
+  constexpr auto kDependency = static_cast<size_t>(Cause::kDependency);
+  told[kDependency] = mean.times[kDependency] > 0;
+  told[static_cast<size_t>(Cause::kCompute)] = false;
+  return told;
+}
+
 bool IsOfHost(Cause cause) {
   return cause >= Cause::kCheckpoint && cause <= Cause::kHost && cause != Cause::kCapture;
 }
@@ -109,7 +120,7 @@ std::vector<LongCall> LongCallsOf(const Trace& trace) {
 // The places that one rank's moments belong to.
 class Places {
  public:
-  explicit Places(const Trace& trace)
+  Places(const Trace& trace, const CauseFlags& told)
       : trace_(trace),
         spans_(DeviceTimeline(trace)),
         around_(trace),
@@ -123,7 +134,7 @@ class Places {
     Explained phases = PausesOfHost(trace);
     AddPasses(trace, &phases);
     phases_ = phases.Take();
-    if (waits_.empty()) return;
+    if (waits_.empty() || !told[static_cast<size_t>(Cause::kDependency)]) return;
     launched_before_.resize(spans_.size());
     StreamNumbers streams;
     std::vector<int64_t> last;  // launch, by stream
@@ -213,12 +224,14 @@ class Places {
     return launch == kNone ? INT64_MIN : trace_.api_calls.start[launch];
   }
   uint32_t OperatorOf(uint32_t span) const {
+    if (around_.empty()) return kNone;
     const uint32_t launch = spans_[span].launch;
-    if (launch == kNone || around_.empty()) return kNone;
+    if (launch == kNone) return kNone;
     return around_.RowAt(trace_.api_calls.writer[launch], trace_.api_calls.start[launch]);
   }
 
   void AddPhase(Cause cause, int64_t start, int64_t end, uint32_t span, Tally* to) const {
+    if (phases_.empty()) return to->Add("", end - start);
     if (!IsIdleForHost(cause)) {
       if (span != kNone && spans_[span].launch != kNone) start = LaunchOf(span);
       to->Add(PhaseAt(start), end - start);
@@ -289,19 +302,9 @@ class Places {
   std::pair<const DependencyKey, Dependency>* last_ = nullptr;  // asked for
 };
 
-// Causes whose place a sentence may tell (AddPlaces), and dependencies: a check asks for them.
-using CauseFlags = std::array<bool, kCauses>;
-CauseFlags CausesToTell(const MeanStep& mean) {
-  CauseFlags told{};
-  for (size_t c = 0; c < kCauses; ++c) told[c] = mean.IsWorthSaying(mean.times[c]);
-  told[static_cast<size_t>(Cause::kDependency)] = true;
-  told[static_cast<size_t>(Cause::kCompute)] = false;
-  return told;
-}
-
 void AddTrace(const Trace& trace, const std::vector<Interval>& waits,
               const RankWaterfall& waterfall, const CauseFlags& told, TalliesByCause* to) {
-  Places places(trace);
+  Places places(trace, told);
   const std::vector<Step>& steps = waterfall.steps.list;
   size_t step = 0;
   SweepDevice(trace, waits, steps.front().start, steps.back().end,
