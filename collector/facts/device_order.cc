@@ -14,8 +14,48 @@ namespace ranktap::collector {
 namespace {
 
 constexpr size_t kMostMoves = 8;  // of each piece of work
+constexpr size_t kMostSteps = 8;  // of searches, for each piece
+
+std::vector<DeviceReturn> ReturnsOf(const Trace& trace) {
+  std::vector<DeviceReturn> returns;
+  ForEachSyncCall(trace, [&](const ApiCalls& calls, size_t i) {
+    const std::string_view name = trace.dictionary.Api(calls.api[i]).name;
+    returns.push_back({.called = calls.start[i],
+                       .returned = calls.end[i],
+                       .row = static_cast<uint32_t>(i),
+                       .writer = calls.writer[i],
+                       .is_event_call = &calls != &trace.api_calls,
+                       .only_asks = name.find("Query") != name.npos});
+  });
+  std::ranges::sort(returns, {}, [](const DeviceReturn& back) {
+    return std::tuple(back.returned, back.called, back.is_event_call, back.row);
+  });
+  return returns;
+}
 
 }  // namespace
+
+StreamsOfSyncs::StreamsOfSyncs(const Trace& trace)
+    : trace_(trace), named_(CallsOfSyncRecords(trace)) {
+  for (size_t i = 0; i < trace.syncs.size(); ++i) {
+    if (trace.syncs.stream[i] != kNone) {
+      by_correlation_.emplace(trace.syncs.correlation[i], trace.syncs.stream[i]);
+    }
+  }
+}
+
+uint32_t StreamsOfSyncs::Of(const DeviceReturn& back) const {
+  uint32_t correlation = 0;
+  if (back.is_event_call) {
+    correlation = trace_.event_calls.correlation[back.row];
+  } else {
+    const auto at = std::ranges::lower_bound(named_, back.row, {}, &CallOfRecord::row);
+    if (at == named_.end() || at->row != back.row) return kNone;
+    correlation = at->correlation;
+  }
+  const auto found = by_correlation_.find(correlation);
+  return found == by_correlation_.end() ? kNone : found->second;
+}
 
 DeviceOrder::DeviceOrder(const Trace& trace, int64_t clock_ns)
     : trace_(trace), spans_(DeviceTimeline(trace)) {
@@ -45,7 +85,7 @@ DeviceOrder::DeviceOrder(const Trace& trace, int64_t clock_ns)
   if (moves > most) {
     std::ranges::stable_sort(by_end_, {}, [this](uint32_t work) { return spans_[work].end; });
   }
-  AddReturns(clock_ns, streams, stream_of);
+  FindAwaited(clock_ns, streams, stream_of);
 }
 
 uint32_t DeviceOrder::LastEnded(int64_t time) const {
@@ -63,33 +103,10 @@ uint32_t DeviceOrder::LaunchedBy(uint32_t work, int64_t called, int64_t ended) c
   return work;
 }
 
-void DeviceOrder::AddReturns(int64_t clock_ns, const StreamNumbers& streams,
-                             const std::vector<uint32_t>& stream_of) {
-  std::unordered_map<uint32_t, uint32_t> waited_for;  // streams of synchronisations, by correlation
-  for (size_t i = 0; i < trace_.syncs.size(); ++i) {
-    if (trace_.syncs.stream[i] != kNone) {
-      waited_for.emplace(trace_.syncs.correlation[i], trace_.syncs.stream[i]);
-    }
-  }
-  ForEachSyncCall(trace_, [&](const ApiCalls& calls, size_t i) {
-    const std::string_view name = trace_.dictionary.Api(calls.api[i]).name;
-    returns_.push_back({.called = calls.start[i],
-                        .returned = calls.end[i],
-                        .row = static_cast<uint32_t>(i),
-                        .writer = calls.writer[i],
-                        .is_event_call = &calls != &trace_.api_calls,
-                        .only_asks = name.find("Query") != name.npos});
-  });
-  std::ranges::sort(returns_, {}, [](const DeviceReturn& back) {
-    return std::tuple(back.returned, back.called, back.is_event_call, back.row);
-  });
-  const std::vector<CallOfRecord>& named = CallsOfSyncRecords(trace_);
-  const auto record_of = [&](const DeviceReturn& back) {
-    if (back.is_event_call) return waited_for.find(trace_.event_calls.correlation[back.row]);
-    const auto at = std::ranges::lower_bound(named, back.row, {}, &CallOfRecord::row);
-    const bool is_named = at != named.end() && at->row == back.row;
-    return is_named ? waited_for.find(at->correlation) : waited_for.end();
-  };
+void DeviceOrder::FindAwaited(int64_t clock_ns, const StreamNumbers& streams,
+                              const std::vector<uint32_t>& stream_of) {
+  const StreamsOfSyncs synced(trace_);
+  returns_ = ReturnsOf(trace_);
   std::vector<uint32_t> ended(streams.size(), kNone);  // what ended last on each, so far
   const std::vector<uint32_t> sorted = streams.Sorted();
   auto next = by_end_.begin();
@@ -98,10 +115,10 @@ void DeviceOrder::AddReturns(int64_t clock_ns, const StreamNumbers& streams,
     for (; next != by_end_.end() && spans_[*next].end <= until; ++next) {
       ended[stream_of[*next]] = *next;
     }
-    const auto of = record_of(back);
+    const uint32_t only = synced.Of(back);
     back.first = static_cast<uint32_t>(awaited_.size());
     for (const uint32_t stream : sorted) {
-      if (of != waited_for.end() && of->second != streams[stream].second) continue;
+      if (only != kNone && only != streams[stream].second) continue;
       const uint32_t work = LaunchedBy(ended[stream], back.called, until);
       if (work == kNone) continue;
       awaited_.push_back(work);
@@ -143,6 +160,94 @@ std::vector<std::pair<uint32_t, uint32_t>> DeviceOrder::EventWaits() const {
     }
   }
   return edges;
+}
+
+NearbyOrder::NearbyOrder(const Trace& trace, bool is_little)
+    : trace_(trace), spans_(DeviceTimeline(trace)) {
+  if (is_little) steps_left_ = kMostSteps * spans_.size();
+  for (const StreamWork& stream : WorkOfStreams(trace)) {
+    longest_ns_ = std::max(longest_ns_, stream.longest_ns);
+  }
+}
+
+const DeviceOrder& NearbyOrder::Whole() {
+  if (!whole_) whole_.emplace(trace_);
+  return *whole_;
+}
+
+uint32_t NearbyOrder::Before(uint32_t work) {
+  const DeviceSpan of = spans_[work];
+  for (uint32_t i = work; i-- > 0 && steps_left_ > 0;) {
+    --steps_left_;
+    if (spans_[i].stream == of.stream && spans_[i].device == of.device) return i;
+  }
+  return steps_left_ > 0 ? kNone : Whole().Before(work);
+}
+
+size_t NearbyOrder::FirstAfter(int64_t time, size_t near) const {
+  const auto is_after = [&](size_t i) { return spans_[i].start > time; };
+  size_t low = near, high = near;  // low - 1 is not after it, high is
+  for (size_t step = 1; low > 0 && is_after(low - 1); step *= 2) {
+    high = low - 1;
+    low -= std::min(low, step);
+  }
+  for (size_t step = 1; high < spans_.size() && !is_after(high); step *= 2) {
+    low = high + 1;
+    high += std::min(spans_.size() - high, step);
+  }
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (is_after(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+NearbyOrder::Ended NearbyOrder::FindEnded(int64_t time, uint32_t near) {
+  Ended ended;
+  int64_t end = INT64_MIN;
+  for (size_t i = FirstAfter(time, near); i-- > 0 && steps_left_ > 0; --steps_left_) {
+    const int64_t start = spans_[i].start, of = spans_[i].end;
+    if (ended.last != kNone && start + longest_ns_ < end)
+      break;  // nor does any before it end later
+    if (of > time || of < end) continue;
+    ended.is_tied = ended.last != kNone && of == end;
+    if (!ended.is_tied) ended.last = static_cast<uint32_t>(i);
+    end = of;
+  }
+  ended.is_known = steps_left_ > 0;
+  return ended;
+}
+
+uint32_t NearbyOrder::LastEnded(int64_t time, uint32_t near) {
+  if (steps_left_ == 0) return Whole().LastEnded(time);
+  const Ended ended = FindEnded(time, near);
+  return ended.is_known ? ended.last : Whole().LastEnded(time);
+}
+
+const std::vector<DeviceReturn>& NearbyOrder::returns() {
+  if (!synced_) {
+    synced_.emplace(trace_);
+    returns_ = ReturnsOf(trace_);
+  }
+  return returns_;
+}
+
+uint32_t NearbyOrder::LatestOf(const DeviceReturn& back, uint32_t near) {
+  if (steps_left_ > 0) {
+    const auto [last, is_tied, is_known] = FindEnded(back.returned, near);
+    if (is_known && last == kNone) return kNone;
+    if (is_known && !is_tied) {
+      // What ended last of all is what ended last on its stream.
+      const uint32_t only = synced_->Of(back), launch = spans_[last].launch;
+      const bool was_launched = launch == kNone || trace_.api_calls.start[launch] <= back.called;
+      if (was_launched && (only == kNone || only == spans_[last].stream)) return last;
+    }
+  }
+  return Whole().returns()[static_cast<size_t>(&back - returns_.data())].latest;
 }
 
 }  // namespace ranktap::collector

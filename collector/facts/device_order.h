@@ -8,12 +8,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/stream_numbers.h"
+#include "collector/facts/sync_calls.h"
 #include "collector/trace/model.h"
 
 namespace ranktap::collector {
@@ -27,6 +30,19 @@ struct DeviceReturn {
   bool only_asks = false;   // cudaEventQuery
   uint32_t latest = kNone;  // of the work that it waited for, what ended last
   uint32_t first = 0;       // of that work, in DeviceOrder::awaited()
+};
+
+// Which stream a call waited for, as synchronisation records say.
+class StreamsOfSyncs {
+ public:
+  explicit StreamsOfSyncs(const Trace& trace);
+  // kNone: for all, or nobody said so.
+  uint32_t Of(const DeviceReturn& back) const;
+
+ private:
+  const Trace& trace_;
+  const std::vector<CallOfRecord>& named_;
+  std::unordered_map<uint32_t, uint32_t> by_correlation_;
 };
 
 class DeviceOrder {
@@ -56,13 +72,48 @@ class DeviceOrder {
   }
   uint32_t LaunchedBy(uint32_t work, int64_t called, int64_t ended) const;
   // `stream_of`: each piece's, by number.
-  void AddReturns(int64_t clock_ns, const StreamNumbers& streams,
-                  const std::vector<uint32_t>& stream_of);
+  void FindAwaited(int64_t clock_ns, const StreamNumbers& streams,
+                   const std::vector<uint32_t>& stream_of);
 
   const Trace& trace_;
   const DeviceSpans& spans_;
   std::vector<uint32_t> before_, by_end_, awaited_;
   std::vector<DeviceReturn> returns_;
+};
+
+// Answers of DeviceOrder that are looked for where they are asked, for who comes to little of the
+// work: the path through 64 ranks. Where that takes long, the whole order is made after all.
+class NearbyOrder {
+ public:
+  // `is_little`: of the work; else the whole order is made at once.
+  NearbyOrder(const Trace& trace, bool is_little);
+
+  uint32_t Before(uint32_t work);
+  // `near`: work that ends nearly then.
+  uint32_t LastEnded(int64_t time, uint32_t near);
+  // By time of return; without `latest` and `first`.
+  const std::vector<DeviceReturn>& returns();
+  // `latest` of one of them.
+  uint32_t LatestOf(const DeviceReturn& back, uint32_t near);
+
+ private:
+  struct Ended {
+    uint32_t last = kNone;
+    bool is_tied = false;   // other work ended at the same time
+    bool is_known = false;  // false: too many steps were taken
+  };
+  const DeviceOrder& Whole();
+  // The first of all pieces that begins after `time`.
+  size_t FirstAfter(int64_t time, size_t near) const;
+  Ended FindEnded(int64_t time, uint32_t near);
+
+  const Trace& trace_;
+  const DeviceSpans& spans_;
+  int64_t longest_ns_ = 0;  // piece
+  size_t steps_left_ = 0;   // of searches
+  std::optional<StreamsOfSyncs> synced_;
+  std::vector<DeviceReturn> returns_;  // once synced_ is there
+  std::optional<DeviceOrder> whole_;
 };
 
 }  // namespace ranktap::collector

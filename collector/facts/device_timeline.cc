@@ -152,6 +152,7 @@ using LaneWork = std::vector<StreamWork>;  // by lane
   ++of.pieces;
   of.ns += end - start;
   work->last_end = std::max(work->last_end, end);
+  work->longest_ns = std::max(work->longest_ns, end - start);
 }
 
 // The kernels, and among them the other work, which is by start.
@@ -196,6 +197,7 @@ std::vector<StreamWork> JoinLanes(const Trace& trace, const LaneWork& lanes,
       work.kinds[kind].ns += lanes[lane].kinds[kind].ns;
     }
     work.last_end = std::max(work.last_end, lanes[lane].last_end);
+    work.longest_ns = std::max(work.longest_ns, lanes[lane].longest_ns);
   }
   for (const DeviceSpan& span : others) {
     Count(span.kind, span.start, span.end, &of(span.device, span.stream));

@@ -27,6 +27,7 @@ struct StreamWork {
   };
   std::array<OfKind, 4> kinds;  // by WorkKind
   int64_t last_end = INT64_MIN;
+  int64_t longest_ns = 0;  // of one piece
   const OfKind& Of(WorkKind kind) const { return kinds[static_cast<size_t>(kind)]; }
   size_t pieces() const {
     size_t all = 0;

@@ -17,32 +17,32 @@ constexpr int64_t kStreamGapNs = 5'000;  // within it the stream's order explain
 
 // One rank's part of the graph.
 struct RankOrder {
-  explicit RankOrder(const Trace& of)
-      : trace(of), spans(DeviceTimeline(of)), order(of), loading(DataLoading(of)) {}
+  RankOrder(const Trace& of, bool is_alone)
+      : trace(of), spans(DeviceTimeline(of)), order(of, !is_alone), loading(DataLoading(of)) {}
 
   struct Work {
     uint32_t at = kNone;  // kNone: nothing
     int64_t end = INT64_MIN;
   };
   // What `i`, which started then, began after on the device.
-  Work Before(uint32_t i, int64_t start) const {
+  Work Before(uint32_t i, int64_t start) {
     const Work in_order = WorkAt(order.Before(i));
     if (in_order.at != kNone && in_order.end <= start && start - in_order.end <= kStreamGapNs) {
       return in_order;
     }
-    const uint32_t latest = order.LastEnded(start);
+    const uint32_t latest = order.LastEnded(start, i);
     return latest == i ? in_order : WorkAt(latest);  // of no length: it ended at its own start
   }
   Work WorkAt(uint32_t i) const { return i == kNone ? Work() : Work{i, spans[i].end}; }
   // The last call that waited for the device and returned by `time`; null: none.
-  const DeviceReturn* ReturnBefore(int64_t time) const {
+  const DeviceReturn* ReturnBefore(int64_t time) {
     const auto after = std::ranges::upper_bound(order.returns(), time, {}, &DeviceReturn::returned);
     return after == order.returns().begin() ? nullptr : &*std::prev(after);
   }
 
   const Trace& trace;
   const DeviceSpans& spans;
-  DeviceOrder order;
+  NearbyOrder order;
   std::vector<Interval> loading;
 };
 
@@ -56,8 +56,9 @@ class Walk {
 
   CriticalPath From(uint32_t trace) {
     trace_ = trace;
-    path_.Reserve(Rank().spans.size());
-    uint32_t at = Rank().order.LastEnded(INT64_MAX);
+    const auto works = static_cast<uint32_t>(Rank().spans.size());
+    path_.Reserve(works);
+    uint32_t at = Rank().order.LastEnded(INT64_MAX, works);
     // Causes precede effects; matched wrongly, collectives could lead in a circle.
     size_t left = 0;
     for (const Trace& of : run_.traces)
@@ -67,8 +68,8 @@ class Walk {
   }
 
  private:
-  const RankOrder& Rank() {
-    if (!ranks_[trace_]) ranks_[trace_].emplace(run_.traces[trace_]);
+  RankOrder& Rank() {
+    if (!ranks_[trace_]) ranks_[trace_].emplace(run_.traces[trace_], run_.traces.size() == 1);
     return *ranks_[trace_];
   }
   uint32_t CollectiveAt(uint32_t work) {
@@ -84,7 +85,7 @@ class Walk {
       trace_ = call.members[call.last_arriver()].trace;
       i = call.members[call.last_arriver()].work;
     }
-    const RankOrder& rank = Rank();
+    RankOrder& rank = Rank();
     const DeviceSpan& span = rank.spans[i];
     const auto [before, free] = rank.Before(i, span.start);
     const int64_t launched =
@@ -96,17 +97,18 @@ class Walk {
       path_.AddWork(trace_, i, ready == INT64_MIN ? span.start : ready);
     }
     if (ready == INT64_MIN) return kNone;
-    return launched > free ? FollowHost(launched) : before;
+    return launched > free ? FollowHost(launched, i) : before;
   }
 
-  // What the host waited for that launched something at `time`.
-  uint32_t FollowHost(int64_t time) {
+  // What the host waited for that launched work `i` at `time`.
+  uint32_t FollowHost(int64_t time, uint32_t i) {
     while (const DeviceReturn* const back = Rank().ReturnBefore(time)) {
       AddHost(back->returned, time);
-      if (back->latest != kNone && Rank().spans[back->latest].end > back->called) {
-        const int64_t ended = Rank().spans[back->latest].end;
+      const uint32_t latest = Rank().order.LatestOf(*back, i);
+      if (latest != kNone && Rank().spans[latest].end > back->called) {
+        const int64_t ended = Rank().spans[latest].end;
         Add(Cause::kSync, ended, back->returned, back->returned - ended);
-        return back->latest;
+        return latest;
       }
       AddHost(back->called, back->returned);
       if (back->called >= time) break;  // of no length

@@ -125,21 +125,20 @@ uint32_t EventTables::LaneOf(uint32_t device, uint32_t context, uint32_t stream)
 
 template <uint32_t Device, uint32_t Context, uint32_t Stream, typename Event>
 bool EventTables::AddWork(const Section<Event>& section, DeviceWork* work) {
-  device_.resize(section.count);
-  context_.resize(section.count);
-  stream_.resize(section.count);
+  const std::span<uint32_t> device = device_.Take(section.count);
+  const std::span<uint32_t> context = context_.Take(section.count);
+  const std::span<uint32_t> stream = stream_.Take(section.count);
   if (!AppendSpan(section, &of_device_, &work->start, &work->end) ||
-      !Append<4>(section, &work->correlation) || !DecodeInto<Device>(section, device_.data()) ||
-      !DecodeInto<Context>(section, context_.data()) ||
-      !DecodeInto<Stream>(section, stream_.data())) {
+      !Append<4>(section, &work->correlation) || !DecodeInto<Device>(section, device.data()) ||
+      !DecodeInto<Context>(section, context.data()) ||
+      !DecodeInto<Stream>(section, stream.data())) {
     return false;
   }
-  std::vector<uint32_t>& lane = of_device_.ids;
-  lane.resize(section.count);
+  const std::span<uint32_t> lane = of_device_.ids.Take(section.count);
   for (uint32_t i = 0; i < section.count; ++i) {
-    const bool as_before = i > 0 && device_[i] == device_[i - 1] &&
-                           context_[i] == context_[i - 1] && stream_[i] == stream_[i - 1];
-    lane[i] = as_before ? lane[i - 1] : LaneOf(device_[i], context_[i], stream_[i]);
+    const bool as_before = i > 0 && device[i] == device[i - 1] && context[i] == context[i - 1] &&
+                           stream[i] == stream[i - 1];
+    lane[i] = as_before ? lane[i - 1] : LaneOf(device[i], context[i], stream[i]);
   }
   work->lane.Append(lane);
   return true;
@@ -246,8 +245,7 @@ template <uint32_t Name, typename Event>
 bool EventTables::AddNvtx(const Section<Event>& section, RangeKind kind, Ranges* ranges) {
   const size_t rows = ranges->size();
   const uint32_t count = section.count;
-  std::vector<int64_t>& times = of_host_.times;
-  times.resize(count);
+  const std::span<int64_t> times = of_host_.times.Take(count);
   if (!DecodeInto<2>(section, times.data()) ||
       !AppendIds<Name>(section, &of_host_, &ranges->name) ||
       !Append<Name + 1>(section, &ranges->domain) ||

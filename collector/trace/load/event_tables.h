@@ -84,7 +84,7 @@ class EventTables {
   size_t push_count_ = 0;
   std::array<uint32_t, 8> last_lanes_{};                       // by stream: where it was found
   std::unordered_map<uint64_t, std::vector<uint32_t>> lanes_;  // by device and stream
-  std::vector<uint32_t> device_, context_, stream_;            // scratch
+  Scratch<uint32_t> device_, context_, stream_;
   Unpacked of_host_, of_device_;
 };
 

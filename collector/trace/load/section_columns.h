@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <span>
 #include <tuple>
-#include <vector>
 
 #include "collector/trace/model.h"
 #include "proto/decode.h"
@@ -53,18 +54,37 @@ template <uint32_t Field, typename Event, typename T>
   return Append<Field>(section, column);
 }
 
+// Room for the values of one section. It never shrinks and is never cleared: as vectors, which
+// small sections made small, such rooms were cleared for each large one (5 % of loading).
+template <typename T>
+class Scratch {
+ public:
+  // `count` values, not set; those of before are gone.
+  std::span<T> Take(size_t count) {
+    if (count > size_) {
+      values_ = std::make_unique_for_overwrite<T[]>(count);
+      size_ = count;
+    }
+    return {values_.get(), count};
+  }
+
+ private:
+  std::unique_ptr<T[]> values_;
+  size_t size_ = 0;
+};
+
 // Values of a packed column on their way there: of the section decoded last. A thread has its own.
 struct Unpacked {
-  std::vector<int64_t> times;
-  std::vector<uint32_t> ids;
+  Scratch<int64_t> times;
+  Scratch<uint32_t> ids;
 };
 
 template <uint32_t Field, typename Event>
 [[nodiscard]] bool AppendIds(const proto::Section<Event>& section, Unpacked* unpacked,
                              IdColumn* column) {
-  unpacked->ids.resize(section.count);
-  if (!DecodeInto<Field>(section, unpacked->ids.data())) return false;
-  column->Append(unpacked->ids);
+  const std::span<uint32_t> ids = unpacked->ids.Take(section.count);
+  if (!DecodeInto<Field>(section, ids.data())) return false;
+  column->Append(ids);
   return true;
 }
 
@@ -72,12 +92,11 @@ template <uint32_t Field, typename Event>
 template <typename Event>
 [[nodiscard]] bool AppendSpan(const proto::Section<Event>& section, Unpacked* unpacked,
                               TimeColumn* start, TimeColumn* end) {
-  std::vector<int64_t>& times = unpacked->times;
-  times.resize(section.count);
+  const std::span<int64_t> times = unpacked->times.Take(section.count);
   if (!DecodeInto<2>(section, times.data())) return false;
   start->Append(times);
   const bool ok = proto::DecodeColumn<ColumnOf<Event, 3>>(
-      ColumnBytes<3>(section), section.count, [&times](uint32_t i, uint64_t distance) {
+      ColumnBytes<3>(section), section.count, [times](uint32_t i, uint64_t distance) {
         times[i] = static_cast<int64_t>(static_cast<uint64_t>(times[i]) + distance);
       });
   end->Append(times);
