@@ -5,10 +5,11 @@
 
 #include "collector/facts/causes/pass_places.h"
 #include "collector/facts/causes/waterfall.h"
+#include "collector/facts/device_timeline.h"
 #include "collector/facts/each_trace.h"
 #include "collector/facts/numbers/describe.h"
 #include "collector/facts/rank_windows.h"
-#include "collector/facts/steps.h"
+#include "collector/facts/step_list.h"
 #include "collector/trace/sort_rows.h"
 #include "collector/trace/symbol_name.h"
 
@@ -58,16 +59,19 @@ std::vector<ModuleExcess> ExcessOf(const Run& run, uint32_t late, TimesOf times_
 
 // Kernels that begin in counted steps.
 TimesByName TimesOfKernels(const Trace& trace, const RankWaterfall& waterfall) {
-  const Kernels& kernels = trace.kernels;
-  StepFinder finder(trace, waterfall.steps);
+  const std::vector<Step>& steps = waterfall.steps.list;
   // A search by text for each kernel, of each rank and for each sentence, was a fifth of the report
   // of 64 ranks.
   std::vector<std::optional<int64_t>> by_name(trace.dictionary.strings() + 1);
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    const int64_t step = finder.IndexAt(kernels.start[i]);
-    if (step < 0 || waterfall.steps.list[static_cast<size_t>(step)].warm_up) continue;
-    auto& ns = by_name[std::min<size_t>(kernels.name[i], by_name.size() - 1)];
-    ns = ns.value_or(0) + kernels.end[i] - kernels.start[i];
+  auto step = steps.begin();
+  for (const DeviceSpan& span : DeviceTimeline(trace)) {
+    while (step != steps.end() && step->end <= span.start) ++step;
+    if (step == steps.end()) break;
+    if (span.table != DeviceSpan::Table::kKernel || span.start < step->start || step->warm_up) {
+      continue;
+    }
+    auto& ns = by_name[std::min<size_t>(span.name, by_name.size() - 1)];
+    ns = ns.value_or(0) + span.end - span.start;
   }
   TimesByName times;
   for (uint32_t name = 0; name < by_name.size(); ++name) {

@@ -88,6 +88,9 @@ inline std::vector<Interval> Difference(const std::vector<Interval>& a,
 inline int64_t LengthWithin(const std::vector<Interval>& set, int64_t start, int64_t end,
                             size_t* at) {
   while (*at < set.size() && set[*at].second <= start) ++*at;
+  if (*at < set.size() && set[*at].first <= start && end <= set[*at].second && start < end) {
+    return end - start;  // mostly
+  }
   int64_t length = 0;
   for (size_t i = *at; i < set.size() && set[i].first < end; ++i) {
     length += std::max<int64_t>(0, std::min(end, set[i].second) - std::max(start, set[i].first));

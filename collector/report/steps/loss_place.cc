@@ -23,57 +23,14 @@
 #include "collector/facts/sync_calls.h"
 #include "collector/report/claims/mean_step.h"
 #include "collector/report/human_units.h"
+#include "collector/report/steps/loss_tallies.h"
 #include "collector/report/steps/verdict_words.h"
 
 namespace ranktap::collector {
 namespace {
 
-// Time by name.
 constexpr std::string_view kUnseen = ", for what is not in the trace";
 
-struct Tally {
-  Tally() = default;
-  Tally(Tally&&) = default;  // not copied: `last` stays behind
-  int64_t total = 0;
-  std::map<std::string, int64_t, std::less<>> by_name;
-  std::pair<const std::string, int64_t>* last = nullptr;  // asked for: mostly the next, too
-
-  void Add(std::string_view name, int64_t ns) {
-    total += ns;
-    if (name.empty()) return;
-    if (last == nullptr || last->first != name) {
-      auto found = by_name.find(name);
-      if (found == by_name.end()) found = by_name.emplace(name, 0).first;
-      last = &*found;
-    }
-    last->second += ns;
-  }
-  void Add(const Tally& other) {
-    total += other.total;
-    for (const auto& [name, ns] : other.by_name) by_name[name] += ns;
-  }
-  // The first by name where several are equal, so that each reading says the same.
-  const std::pair<const std::string, int64_t>* Largest() const {
-    const auto at =
-        std::max_element(by_name.begin(), by_name.end(),
-                         [](const auto& a, const auto& b) { return a.second < b.second; });
-    return at == by_name.end() ? nullptr : &*at;
-  }
-  bool HasMost(int64_t ns) const { return ns * 2 > total; }
-};
-
-struct Tallies {
-  Tally phases, modules, lines, waits;
-  std::map<std::string, Tally> operators;  // that launched what waits, by the name in `waits`
-  LineTally in_syncs;                      // where the host waited until the device ran dry
-
-  void Add(const Tallies& other) {
-    phases.Add(other.phases), modules.Add(other.modules);
-    lines.Add(other.lines), waits.Add(other.waits);
-    for (const auto& [name, tally] : other.operators) operators[name].Add(tally);
-    in_syncs.Add(other.in_syncs);
-  }
-};
 using TalliesByCause = std::array<Tallies, kCauses>;
 
 // Causes whose place a sentence may tell (AddPlaces), and dependencies: a check asks for them.
@@ -129,8 +86,11 @@ class Places {
         lines_(trace),
         samples_(SamplesOf(trace)),
         gaps_(trace),
-        long_calls_(LongCallsOf(trace)),
-        syncs_(SyncIntervals(trace)) {
+        long_calls_(told[static_cast<size_t>(Cause::kHost)] ? LongCallsOf(trace)
+                                                            : std::vector<LongCall>()),
+        syncs_(SyncIntervals(trace)),
+        wants_waits_(told[static_cast<size_t>(Cause::kHost)] ||
+                     told[static_cast<size_t>(Cause::kDependency)]) {
     Explained phases = PausesOfHost(trace);
     AddPasses(trace, &phases);
     phases_ = phases.Take();
@@ -143,6 +103,11 @@ class Places {
       if (stream == last.size()) last.push_back(INT64_MIN);
       launched_before_[i] = std::exchange(last[stream], LaunchOf(i));
     }
+  }
+
+  // Else all that the moments add is time without a name.
+  bool CanName() const {
+    return wants_waits_ || !phases_.empty() || !around_.empty() || !samples_.empty();
   }
 
   void Add(Cause cause, int64_t start, int64_t end, uint32_t span, Tallies* to) {
@@ -298,6 +263,7 @@ class Places {
   PassGaps gaps_;
   std::vector<LongCall> long_calls_;
   std::vector<Interval> syncs_;
+  bool wants_waits_;  // calls of CUDA, or what work waited for
   std::map<DependencyKey, Dependency> dependencies_;
   std::pair<const DependencyKey, Dependency>* last_ = nullptr;  // asked for
 };
@@ -306,6 +272,14 @@ void AddTrace(const Trace& trace, const std::vector<Interval>& waits,
               const RankWaterfall& waterfall, const CauseFlags& told, TalliesByCause* to) {
   Places places(trace, told);
   const std::vector<Step>& steps = waterfall.steps.list;
+  if (!places.CanName()) {
+    for (size_t i = 0; i < steps.size(); ++i) {
+      for (size_t c = 0; c < kCauses && !steps[i].warm_up; ++c) {
+        if (told[c]) (*to)[c].AddUnnamed(waterfall.times[i][c]);
+      }
+    }
+    return;
+  }
   size_t step = 0;
   SweepDevice(trace, waits, steps.front().start, steps.back().end,
               [&](Cause cause, int64_t start, int64_t end, uint32_t span) {
