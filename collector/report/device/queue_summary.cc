@@ -63,20 +63,22 @@ struct Followed {
 };
 
 // One stream's work: when each piece was launched, and when it began. Both come by time where one
-// thread launches in order: then only what waits is held, not all that ever did.
+// thread launches in order: once there are many, only what waits is held.
 class StreamQueue {
  public:
+  // `may_let_go`: each piece begins at its launch or later.
   explicit StreamQueue(bool may_let_go) : may_let_go_(may_let_go) {}
 
   void Add(int64_t launch, int64_t begin) {
     if (launch < last_launch_ || begin < last_begin_) is_sorted_ = false;
     last_launch_ = launch, last_begin_ = begin;
-    launched_.push_back(launch);
     began_.push_back(begin);
-    if (launched_.size() >= most_ && may_let_go_ && is_sorted_) LetGo();
+    if (lets_go_) return AddAtOnce(launch);
+    launched_.push_back(launch);
+    if (launched_.size() == kHeld && may_let_go_ && is_sorted_) LetGo();
   }
   // Work came before some that is gone: all of it must be added again, and held.
-  bool is_wrong() const { return has_let_go_ && !is_sorted_; }
+  bool is_wrong() const { return lets_go_ && !is_sorted_; }
 
   struct Times {
     int64_t full_ns = 0, span_ns = 0;
@@ -84,46 +86,46 @@ class StreamQueue {
   };
   Times Take() {
     if (!is_sorted_) std::ranges::sort(launched_), std::ranges::sort(began_);
-    const auto count = [this](int64_t length) { counts_.Add(length); };
-    FollowRest(FollowKnown(&followed_, count), &followed_, count);
+    Follow(gone_, &followed_, [this](int64_t length) { counts_.Add(length); });
     return {followed_.full_ns, followed_.since - followed_.first, DescribeLengths()};
   }
 
  private:
-  struct Place {
-    size_t launched = 0, began = 0;
-  };
-  // Up to where one of both is missing. Calls visit(length) after each launch and each begin.
-  template <typename Visit>
-  Place FollowKnown(Followed* to, Visit&& visit) const {
-    Place at;
-    const size_t launches = launched_.size(), begins = began_.size();
-    Followed followed = *to;  // in registers
-    while (at.launched < launches && at.began < begins) {
-      // At equal times launches come first: a queue is never shorter than empty.
-      const bool is_launch = launched_[at.launched] <= began_[at.began];
-      followed.Change(is_launch ? launched_[at.launched] : began_[at.began], is_launch ? 1 : -1);
-      at.launched += is_launch ? 1 : 0;
-      at.began += is_launch ? 0 : 1;
-      visit(followed.length);
-    }
-    *to = followed;
-    return at;
+  // Begins before it come first. At equal times launches do: a queue is never shorter than empty.
+  void AddAtOnce(int64_t launch) {
+    while (gone_ < began_.size() && began_[gone_] < launch) Count(began_[gone_++], -1);
+    Count(launch, 1);
+    if (gone_ < kHeld) return;
+    began_.erase(began_.begin(), began_.begin() + static_cast<ptrdiff_t>(gone_));
+    gone_ = 0;
   }
-  template <typename Visit>
-  void FollowRest(Place at, Followed* to, Visit&& visit) const {
-    while (at.began < began_.size()) to->Change(began_[at.began++], -1), visit(to->length);
-    // HTA's selection may let work begin before its launch: the launches behind the last begin.
-    while (at.launched < launched_.size()) {
-      to->Change(launched_[at.launched++], 1), visit(to->length);
-    }
+  void Count(int64_t time, int64_t by) {
+    followed_.Change(time, by);
+    counts_.Add(followed_.length);
   }
   void LetGo() {
-    const Place at = FollowKnown(&followed_, [this](int64_t length) { counts_.Add(length); });
-    launched_.erase(launched_.begin(), launched_.begin() + static_cast<ptrdiff_t>(at.launched));
-    began_.erase(began_.begin(), began_.begin() + static_cast<ptrdiff_t>(at.began));
-    has_let_go_ = true;
-    most_ = std::max(kHeld, 2 * std::max(launched_.size(), began_.size()));
+    lets_go_ = true;
+    for (const int64_t launch : std::exchange(launched_, {})) AddAtOnce(launch);
+  }
+  // All that is held, but for the first begins. Calls visit(length) after each launch and begin.
+  template <typename Visit>
+  void Follow(size_t began, Followed* to, Visit&& visit) const {
+    size_t launched = 0;
+    const size_t launches = launched_.size(), begins = began_.size();
+    const auto change = [&](int64_t time, int64_t by) {
+      to->Change(time, by);
+      visit(to->length);
+    };
+    while (launched < launches && began < begins) {
+      const bool is_launch = launched_[launched] <= began_[began];
+      const int64_t time = is_launch ? launched_[launched] : began_[began];
+      launched += is_launch ? 1 : 0;
+      began += is_launch ? 0 : 1;
+      change(time, is_launch ? 1 : -1);
+    }
+    while (began < begins) change(began_[began++], -1);
+    // HTA's selection may let work begin before its launch: the launches behind the last begin.
+    while (launched < launches) change(launched_[launched++], 1);
   }
   // As Describe() does of the single lengths, of which there are twice as many as launches.
   Description DescribeLengths() const {
@@ -143,9 +145,8 @@ class StreamQueue {
     };
     // The last digit hangs on the order of the sum: of few it is that of the list.
     if (of.count < MagnitudeCounts::kMany) {
-      const auto add_one = [&](int64_t length) { add_square(length, 1); };
       Followed again;
-      FollowRest(FollowKnown(&again, add_one), &again, add_one);
+      Follow(0, &again, [&](int64_t length) { add_square(length, 1); });
     } else {
       counts_.ForEach(add_square);
     }
@@ -167,10 +168,10 @@ class StreamQueue {
   }
 
   static constexpr size_t kHeld = 1 << 16;  // and so never few (DescribeLengths)
-  bool may_let_go_ = false, has_let_go_ = false, is_sorted_ = true;
+  bool may_let_go_ = false, lets_go_ = false, is_sorted_ = true;
   int64_t last_launch_ = INT64_MIN, last_begin_ = INT64_MIN;
-  size_t most_ = kHeld;
   std::vector<int64_t> launched_, began_;
+  size_t gone_ = 0;    // of began_
   Followed followed_;  // without what is held
   LengthCounts counts_;
 };
@@ -209,7 +210,7 @@ QueueStreams Collect(const Trace& trace, bool as_hta, bool may_let_go) {
 }
 
 QueueStreams QueuesOf(const Trace& trace, bool as_hta) {
-  QueueStreams streams = Collect(trace, as_hta, true);
+  QueueStreams streams = Collect(trace, as_hta, !as_hta);
   const bool is_wrong =
       std::ranges::any_of(streams, [](const auto& of) { return of.second.is_wrong(); });
   return is_wrong ? Collect(trace, as_hta, false) : std::move(streams);

@@ -55,7 +55,7 @@ template <uint32_t Field, typename Event, typename T>
 }
 
 // Room for the values of one section. It never shrinks and is never cleared: as vectors, which
-// small sections made small, such rooms were cleared for each large one (5 % of loading).
+// small sections made small, such rooms were cleared for each large one.
 template <typename T>
 class Scratch {
  public:
