@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -94,6 +97,65 @@ TEST(DeviceOrder, WorkThatEndsWithinTheDoubtOfTheClocksWasWaitedFor) {
                    "," + On(7, "second", 72, 49, 2)));
   EXPECT_EQ(DeviceOrder(run.traces[0]).returns()[0].latest, 0u);
   EXPECT_EQ(DeviceOrder(run.traces[0], 1'000).returns()[0].latest, 1u);
+}
+
+// Work on three streams that overlaps, and calls that wait for one of them or for all.
+collector::Run Tangle(uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto upto = [&random](int most) {
+    return std::uniform_int_distribution<int>(0, most)(random);
+  };
+  std::string events;
+  int time = 0, correlation = 0;
+  std::array<int, 3> free{};  // by stream: when its work ends
+  for (int i = 0; i < 60; ++i) {
+    time += upto(20);
+    ++correlation;
+    const int stream = upto(20) == 0 ? 2 : upto(1);
+    if (upto(9) == 0) {
+      const bool is_for_all = upto(1) == 0;
+      const int length = std::max(1, free[static_cast<size_t>(stream)] - time + upto(8) - 2);
+      events += (is_for_all ? Call("cudaDeviceSynchronize", time, length, correlation)
+                            : SyncOf(7 + stream, time, length, correlation)) +
+                ",";
+      time += length;
+      continue;
+    }
+    const int start = std::max(time + upto(30), free[static_cast<size_t>(stream)]);
+    const int length = upto(40);
+    free[static_cast<size_t>(stream)] = start + length;
+    events += Call("cudaLaunchKernel", time, 1, correlation) + "," +
+              On(7 + stream, "k", start, length, correlation) + ",";
+  }
+  events.pop_back();
+  return OpenText(File("", events));
+}
+
+TEST(NearbyOrder, SaysWhatTheWholeOrderSays) {
+  size_t waited = 0;
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    const collector::Run run = Tangle(seed);
+    const Trace& trace = run.traces[0];
+    const DeviceSpans& spans = DeviceTimeline(trace);
+    const DeviceOrder whole(trace);
+    NearbyOrder nearby(trace, true), at_once(trace, false);
+    const auto works = static_cast<uint32_t>(spans.size());
+    for (uint32_t i = 0; i < works; ++i) {
+      EXPECT_EQ(nearby.Before(i), whole.Before(i)) << i;
+      for (const int64_t time : {spans[i].start, spans[i].end, spans[i].end - 1}) {
+        EXPECT_EQ(nearby.LastEnded(time, (i * 7) % (works + 1)), whole.LastEnded(time)) << i;
+        EXPECT_EQ(at_once.LastEnded(time, i), whole.LastEnded(time)) << i;
+      }
+    }
+    ASSERT_EQ(nearby.returns().size(), whole.returns().size());
+    for (size_t i = 0; i < whole.returns().size(); ++i) {
+      EXPECT_EQ(nearby.LatestOf(nearby.returns()[i], works / 2), whole.returns()[i].latest) << i;
+      EXPECT_EQ(at_once.LatestOf(at_once.returns()[i], 0), whole.returns()[i].latest) << i;
+      waited += whole.returns()[i].latest != kNone ? 1 : 0;
+    }
+  }
+  EXPECT_GT(waited, 500u);
 }
 
 }  // namespace

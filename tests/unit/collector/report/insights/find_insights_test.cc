@@ -1,8 +1,12 @@
 // The engine: what it makes of what rules say.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <numeric>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "collector/facts/causes/waterfall.h"
 #include "collector/report/reports.h"
@@ -106,6 +110,44 @@ TEST(Insights, NoSavingIsMoreThanTheCriticalPathBears) {
       EXPECT_LE(insight.saving_ns.value_or(0), insight.lost_ns) << insight.rule;
     }
   }
+}
+
+// What the verdict may begin with is found by some rules alone, asked before all others or after.
+TEST(Insights, OfTheVerdictAreThoseOfItsRulesAmongAll) {
+  const auto is_of_verdict = [](const Insight& insight) {
+    const std::span<const InsightRule> rules = AllInsightRules();
+    const auto rule = std::ranges::find(rules, insight.rule, &InsightRule::name);
+    return rule->of_compute || rule->of_host;
+  };
+  const auto described = [](const std::vector<Insight>& list) {
+    std::vector<std::string> all;
+    for (const Insight& of : list) {
+      all.push_back(std::string(of.rule) + of.finding + of.where +
+                    std::to_string(of.saving_ns.value_or(-1)) + std::to_string(of.lost_ns));
+    }
+    return all;
+  };
+  size_t found = 0;
+  for (const bool verdict_first : {true, false}) {
+    // A transpose computes for a fifth of the step, and the host launches it late.
+    InsightProgram job = AProgram();
+    for (int64_t at = 0; at < 10 * 10 * kMs; at += 10 * kMs) {
+      job.rank(0).AddKernel({.name = "void cudnn::ops::nchwToNhwcKernel<float, float>",
+                             .launched = at + 100 * kMs,
+                             .start = at + 101 * kMs,
+                             .end = at + 103 * kMs});
+      job.rank(0).AddStep(at + 100 * kMs, at + 110 * kMs);
+    }
+    if (verdict_first) InsightsForVerdict(job.run());
+    std::vector<Insight> some = InsightsOf(job.run()).list;
+    EXPECT_EQ(described(some), described(FindInsights(job.run()).list));
+    const size_t all = some.size();
+    std::erase_if(some, std::not_fn(is_of_verdict));
+    EXPECT_LT(some.size(), all);
+    EXPECT_EQ(described(InsightsForVerdict(job.run())), described(some));
+    found += some.size();
+  }
+  EXPECT_GT(found, 0u);
 }
 
 // What an overlap hides on one rank is no more than that rank computes, on however many it lies.

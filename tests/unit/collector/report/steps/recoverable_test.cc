@@ -1,6 +1,12 @@
 // What is lost, and what of it can be won back: two numbers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
+#include "collector/facts/causes/waterfall.h"
+#include "collector/facts/numbers/interval_set.h"
+#include "collector/report/steps/recoverable.h"
 #include "collector/report/steps/verdict.h"
 #include "tests/unit/collector/report/steps/planted_program.h"
 #include "tests/unit/collector/synthetic_job.h"
@@ -59,6 +65,25 @@ TEST(Recoverable, WhereAllOfItIsOneNumberIsSaid) {
   const Verdict verdict = Judge(program.run());
   EXPECT_EQ(verdict.losses[0].recoverable_ns, verdict.losses[0].ns);
   EXPECT_EQ(verdict.sentence.find("recoverable"), std::string::npos) << verdict.sentence;
+}
+
+TEST(Recoverable, IsAsLongAsItsMoments) {
+  SyntheticJob job({.ranks = 3,
+                    .layers = 2,
+                    .jitter_ns = 30'000,
+                    .late = {{.rank = 1, .cause = Cause::kHost, .ns = 200'000}}});
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(job.run());
+  const std::vector<CauseTimes> borne = BorneByCriticalPath(job.run(), waterfalls);
+  int64_t all = 0;
+  for (size_t t = 0; t < borne.size(); ++t) {
+    for (size_t c = 0; c < kCauses; ++c) {
+      const std::vector<Interval>& moments = MomentsOnCriticalPath(job.run())[t][c];
+      EXPECT_TRUE(std::ranges::is_sorted(moments));
+      EXPECT_EQ(borne[t][c], Length(moments) / static_cast<int64_t>(waterfalls[t].counted)) << t;
+      all += borne[t][c];
+    }
+  }
+  EXPECT_GT(all, 0);
 }
 
 }  // namespace
