@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -106,9 +107,10 @@ TimesByName TimesOfModules(const Trace& trace, const RankWaterfall& waterfall) {
   if (waterfall.on_host) {
     own = OwnTimes(trace, waterfall, [](const ModuleSpan& span) { return span.end - span.start; });
   } else {
-    const LaunchedWork work(trace);
-    own = OwnTimes(trace, waterfall, [&work](const ModuleSpan& span) {
-      return work.Between(span.writer, span.start, span.end);
+    std::optional<LaunchedWork> work;  // not where there are no modules
+    own = OwnTimes(trace, waterfall, [&](const ModuleSpan& span) {
+      if (!work) work.emplace(trace);
+      return work->Between(span.writer, span.start, span.end);
     });
   }
   Divide(&own, waterfall.counted);
