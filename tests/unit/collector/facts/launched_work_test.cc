@@ -10,7 +10,8 @@ namespace {
 
 constexpr uint16_t kWriters = 4, kSilent = 3;  // one calls, and launches nothing
 
-Trace TraceOfThreads() {
+// Kernels take up to 50 times `unit`.
+Trace TraceOfThreads(int64_t unit) {
   std::mt19937 random(3);
   Trace trace;
   trace.writers.resize(kWriters);
@@ -21,7 +22,7 @@ Trace TraceOfThreads() {
     trace.api_calls.writer.push_back(writer);
     for (uint32_t kernels = writer == kSilent ? 0 : random() % 3; kernels > 0; --kernels) {
       trace.kernels.start.push_back(0);
-      trace.kernels.end.push_back(1 + random() % 50);
+      trace.kernels.end.push_back(unit * static_cast<int64_t>(1 + random() % 50));
       trace.kernels.launch.push_back(call);
     }
   }
@@ -40,15 +41,19 @@ int64_t Sum(const Trace& trace, uint16_t writer, int64_t start, int64_t end) {
   return sum;
 }
 
+// Of some seconds, what 64 calls launched does not fit into 4 bytes, or not what one did.
 TEST(LaunchedWorkTest, WhatAThreadLaunchedBetweenTwoMomentsIsTheSumOfItsLaunches) {
-  const Trace trace = TraceOfThreads();
-  const LaunchedWork work(trace);
-  std::mt19937 random(5);
-  for (int i = 0; i < 2000; ++i) {
-    const int64_t start = 80 + static_cast<int64_t>(random() % 2700);
-    const int64_t end = start + static_cast<int64_t>(random() % (i % 2 == 0 ? 30 : 3000));
-    const auto writer = static_cast<uint16_t>(random() % (kWriters + 1));
-    EXPECT_EQ(work.Between(writer, start, end), Sum(trace, writer, start, end));
+  for (const int64_t unit : {1, 20'000'000, 1'000'000'000}) {
+    SCOPED_TRACE(unit);
+    const Trace trace = TraceOfThreads(unit);
+    const LaunchedWork work(trace);
+    std::mt19937 random(5);
+    for (int i = 0; i < 1000; ++i) {
+      const int64_t start = 80 + static_cast<int64_t>(random() % 2700);
+      const int64_t end = start + static_cast<int64_t>(random() % (i % 2 == 0 ? 30 : 3000));
+      const auto writer = static_cast<uint16_t>(random() % (kWriters + 1));
+      EXPECT_EQ(work.Between(writer, start, end), Sum(trace, writer, start, end));
+    }
   }
 }
 
