@@ -163,11 +163,8 @@ std::vector<std::pair<uint32_t, uint32_t>> DeviceOrder::EventWaits() const {
 }
 
 NearbyOrder::NearbyOrder(const Trace& trace, bool is_little)
-    : trace_(trace), spans_(DeviceTimeline(trace)) {
+    : trace_(trace), spans_(DeviceTimeline(trace)), longest_ns_(LongestWork(trace)) {
   if (is_little) steps_left_ = kMostSteps * spans_.size();
-  for (const StreamWork& stream : WorkOfStreams(trace)) {
-    longest_ns_ = std::max(longest_ns_, stream.longest_ns);
-  }
 }
 
 const DeviceOrder& NearbyOrder::Whole() {
@@ -184,32 +181,10 @@ uint32_t NearbyOrder::Before(uint32_t work) {
   return steps_left_ > 0 ? kNone : Whole().Before(work);
 }
 
-size_t NearbyOrder::FirstAfter(int64_t time, size_t near) const {
-  const auto is_after = [&](size_t i) { return spans_[i].start > time; };
-  size_t low = near, high = near;  // low - 1 is not after it, high is
-  for (size_t step = 1; low > 0 && is_after(low - 1); step *= 2) {
-    high = low - 1;
-    low -= std::min(low, step);
-  }
-  for (size_t step = 1; high < spans_.size() && !is_after(high); step *= 2) {
-    low = high + 1;
-    high += std::min(spans_.size() - high, step);
-  }
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (is_after(middle)) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return low;
-}
-
 NearbyOrder::Ended NearbyOrder::FindEnded(int64_t time, uint32_t near) {
   Ended ended;
   int64_t end = INT64_MIN;
-  for (size_t i = FirstAfter(time, near); i-- > 0 && steps_left_ > 0; --steps_left_) {
+  for (size_t i = FirstAfter(spans_, time, near); i-- > 0 && steps_left_ > 0; --steps_left_) {
     const int64_t start = spans_[i].start, of = spans_[i].end;
     if (ended.last != kNone && start + longest_ns_ < end)
       break;  // nor does any before it end later

@@ -103,14 +103,12 @@ class NearbyOrder {
     bool is_known = false;  // false: too many steps were taken
   };
   const DeviceOrder& Whole();
-  // The first of all pieces that begins after `time`.
-  size_t FirstAfter(int64_t time, size_t near) const;
   Ended FindEnded(int64_t time, uint32_t near);
 
   const Trace& trace_;
   const DeviceSpans& spans_;
-  int64_t longest_ns_ = 0;  // piece
-  size_t steps_left_ = 0;   // of searches
+  const int64_t longest_ns_;  // piece
+  size_t steps_left_ = 0;     // of searches
   std::optional<StreamsOfSyncs> synced_;
   std::vector<DeviceReturn> returns_;  // once synced_ is there
   std::optional<DeviceOrder> whole_;

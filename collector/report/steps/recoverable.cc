@@ -71,7 +71,7 @@ class PathOfRank {
 
   const std::vector<Interval>& counted() const { return counted_; }
   bool is_empty() const { return covered_.is_empty(); }
-  int64_t TakeCovered() { return Length(covered_.Take()); }
+  std::vector<Interval> TakeCovered() { return covered_.Take(); }
   void Add(Cause cause, int64_t start, int64_t end) {
     MomentSet& moments = by_bearer_[static_cast<size_t>(kBearerOf[static_cast<size_t>(cause)])];
     // Mostly within the steps in which the piece before it was.
@@ -120,18 +120,23 @@ std::vector<PathOfRank> PathsOf(const Run& run, const std::vector<RankWaterfall>
 }
 
 // Calls visit(cause, start, end) for what the path bears of each cause on one rank, by start.
+// Returns how long the path is there.
 template <typename Visit>
-void ForEachBorne(const Trace& trace, const std::vector<Interval>& waits, PathOfRank* path,
-                  Visit&& visit) {
+int64_t ForEachBorne(const Trace& trace, const std::vector<Interval>& waits, PathOfRank* path,
+                     Visit&& visit) {
+  const std::vector<Interval> covered = path->TakeCovered();
   std::vector<SetCursor> cursors = path->Take();
-  SweepDevice(trace, waits, path->counted().front().first, path->counted().back().second,
-              [&](Cause cause, int64_t start, int64_t end, uint32_t) {
-                if (cause == Cause::kWait) return;
-                cursors[static_cast<size_t>(kBearerOf[static_cast<size_t>(cause)])].Split(
-                    start, end, [&](int64_t from, int64_t until, bool on_path) {
-                      if (on_path) visit(static_cast<size_t>(cause), from, until);
+  SweepDeviceWithin(trace, waits, covered, path->counted().front().first,
+                    path->counted().back().second,
+                    [&](Cause cause, int64_t start, int64_t end, uint32_t) {
+                      if (cause == Cause::kWait) return;
+                      const Bearer bearer = kBearerOf[static_cast<size_t>(cause)];
+                      cursors[static_cast<size_t>(bearer)].Split(
+                          start, end, [&](int64_t from, int64_t until, bool on_path) {
+                            if (on_path) visit(static_cast<size_t>(cause), from, until);
+                          });
                     });
-              });
+  return Length(covered);
 }
 
 // Calls visit(trace, its waits for others, path) for each trace to which the path comes, several
@@ -159,11 +164,10 @@ const BorneTimes& BorneTimesOf(const Run& run) {
     BorneTimes borne{std::vector<CauseTimes>(run.traces.size(), CauseTimes{})};
     std::vector<int64_t> covered(run.traces.size());
     ForEachPathAtOnce(run, [&](uint32_t t, const std::vector<Interval>& waits, PathOfRank* path) {
-      covered[t] = path->TakeCovered();
       CauseTimes times{};
-      ForEachBorne(run.traces[t], waits, path, [&times](size_t cause, int64_t from, int64_t until) {
-        times[cause] += until - from;
-      });
+      covered[t] = ForEachBorne(
+          run.traces[t], waits, path,
+          [&times](size_t cause, int64_t from, int64_t until) { times[cause] += until - from; });
       borne.by_trace[t] = times;
     });
     borne.covered = std::accumulate(covered.begin(), covered.end(), int64_t{0});
