@@ -1,7 +1,9 @@
 #include "collector/report/steps/recoverable.h"
 
 #include <array>
+#include <atomic>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "collector/facts/causes/critical_path.h"
@@ -57,11 +59,29 @@ class MomentSet {
   bool is_sorted_ = true;
 };
 
+// How long a set of moments is, given by start.
+struct MomentSum {
+  int64_t ns = 0, start = INT64_MIN, end = INT64_MIN;
+  bool is_known = true;  // false: one came that starts before the last
+  void Add(int64_t from, int64_t until) {
+    is_known &= from >= start;
+    start = from;
+    from = std::max(from, end);
+    if (from >= until) return;
+    ns += until - from;
+    end = until;
+  }
+};
+
+// While the path computes, the device does: it bears all of that. So the sum needs no moments,
+// which are half of the path's.
+enum class Computed : uint8_t { kAsMoments, kAsSum };
+
 // The path on one rank, within its counted steps.
 class PathOfRank {
  public:
-  PathOfRank(const Trace& trace, const RankWaterfall& waterfall)
-      : reserved_(DeviceTimeline(trace).size()) {
+  PathOfRank(const Trace& trace, const RankWaterfall& waterfall, Computed compute)
+      : reserved_(DeviceTimeline(trace).size()), compute_(compute) {
     if (waterfall.counted == 0 || waterfall.on_host) return;
     for (const Step& step : waterfall.steps.list) {
       if (!step.warm_up) counted_.emplace_back(step.start, step.end);
@@ -72,12 +92,13 @@ class PathOfRank {
   const std::vector<Interval>& counted() const { return counted_; }
   bool is_empty() const { return covered_.is_empty(); }
   std::vector<Interval> TakeCovered() { return covered_.Take(); }
+  bool sums_compute() const { return compute_ == Computed::kAsSum; }
+  const MomentSum& computed() const { return computed_; }
   void Add(Cause cause, int64_t start, int64_t end) {
-    MomentSet& moments = by_bearer_[static_cast<size_t>(kBearerOf[static_cast<size_t>(cause)])];
+    const Bearer bearer = kBearerOf[static_cast<size_t>(cause)];
     // Mostly within the steps in which the piece before it was.
     if (at_ < counted_.size() && counted_[at_].first <= start && end <= counted_[at_].second) {
-      moments.Add(start, end, reserved_);
-      covered_.Add(start, end, reserved_);
+      AddCounted(bearer, start, end);
       return;
     }
     while (at_ > 0 && counted_[at_ - 1].second > start) --at_;
@@ -85,9 +106,7 @@ class PathOfRank {
     for (size_t i = at_; i < counted_.size() && counted_[i].first < end; ++i) {
       const int64_t from = std::max(start, counted_[i].first);
       const int64_t until = std::min(end, counted_[i].second);
-      if (from >= until) continue;
-      moments.Add(from, until, reserved_);
-      covered_.Add(from, until, reserved_);
+      if (from < until) AddCounted(bearer, from, until);
     }
   }
   std::vector<SetCursor> Take() {
@@ -97,16 +116,30 @@ class PathOfRank {
   }
 
  private:
+  [[gnu::always_inline]] void AddCounted(Bearer bearer, int64_t start, int64_t end) {
+    if (bearer == Bearer::kCompute && sums_compute()) {
+      computed_.Add(start, end);
+    } else {
+      by_bearer_[static_cast<size_t>(bearer)].Add(start, end, reserved_);
+    }
+    covered_.Add(start, end, reserved_);
+  }
+
   size_t reserved_;
+  Computed compute_;
+  MomentSum computed_;
   std::vector<Interval> counted_;
   size_t at_ = 0;
   std::array<MomentSet, kBearers> by_bearer_;
   MomentSet covered_;  // mostly one moment for each run of counted steps
 };
 
-std::vector<PathOfRank> PathsOf(const Run& run, const std::vector<RankWaterfall>& waterfalls) {
+std::vector<PathOfRank> PathsOf(const Run& run, Computed compute) {
+  const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   std::vector<PathOfRank> paths;
-  for (size_t t = 0; t < run.traces.size(); ++t) paths.emplace_back(run.traces[t], waterfalls[t]);
+  for (size_t t = 0; t < run.traces.size(); ++t) {
+    paths.emplace_back(run.traces[t], waterfalls[t], compute);
+  }
   const CriticalPath& path = FindCriticalPath(run);
   path.ForEach([&paths](const PathSegment& segment) {
     paths[segment.trace].Add(segment.cause, segment.start, segment.end);
@@ -119,8 +152,8 @@ std::vector<PathOfRank> PathsOf(const Run& run, const std::vector<RankWaterfall>
   return paths;
 }
 
-// Calls visit(cause, start, end) for what the path bears of each cause on one rank, by start.
-// Returns how long the path is there.
+// Calls visit(cause, start, end) for what the path bears of each cause on one rank, by start, but
+// for what is summed. Returns how long the path is there.
 template <typename Visit>
 int64_t ForEachBorne(const Trace& trace, const std::vector<Interval>& waits, PathOfRank* path,
                      Visit&& visit) {
@@ -130,6 +163,7 @@ int64_t ForEachBorne(const Trace& trace, const std::vector<Interval>& waits, Pat
                     path->counted().back().second,
                     [&](Cause cause, int64_t start, int64_t end, uint32_t) {
                       if (cause == Cause::kWait) return;
+                      if (cause == Cause::kCompute && path->sums_compute()) return;
                       const Bearer bearer = kBearerOf[static_cast<size_t>(cause)];
                       cursors[static_cast<size_t>(bearer)].Split(
                           start, end, [&](int64_t from, int64_t until, bool on_path) {
@@ -142,9 +176,9 @@ int64_t ForEachBorne(const Trace& trace, const std::vector<Interval>& waits, Pat
 // Calls visit(trace, its waits for others, path) for each trace to which the path comes, several
 // at once.
 template <typename Visit>
-void ForEachPathAtOnce(const Run& run, Visit&& visit) {
+void ForEachPathAtOnce(const Run& run, Computed compute, Visit&& visit) {
   FindCriticalPath(run);  // while another thread may still make the waterfalls
-  std::vector<PathOfRank> paths = PathsOf(run, ComputeWaterfalls(run));
+  std::vector<PathOfRank> paths = PathsOf(run, compute);
   const std::vector<std::vector<Interval>>& waits = WaitsForOtherRanks(run);
   ForEachTraceAtOnce(run, [&](uint32_t t) {
     if (paths[t].is_empty()) return;
@@ -159,32 +193,43 @@ struct BorneTimes {
   int64_t covered = 0;
 };
 
+// Nothing where a sum is not known.
+std::optional<BorneTimes> FindBorne(const Run& run, Computed compute) {
+  BorneTimes borne{std::vector<CauseTimes>(run.traces.size(), CauseTimes{})};
+  std::vector<int64_t> covered(run.traces.size());
+  std::atomic<bool> is_known = true;
+  ForEachPathAtOnce(
+      run, compute, [&](uint32_t t, const std::vector<Interval>& waits, PathOfRank* path) {
+        if (!path->computed().is_known) is_known = false;
+        CauseTimes times{};
+        covered[t] = ForEachBorne(
+            run.traces[t], waits, path,
+            [&times](size_t cause, int64_t from, int64_t until) { times[cause] += until - from; });
+        times[static_cast<size_t>(Cause::kCompute)] += path->computed().ns;
+        borne.by_trace[t] = times;
+      });
+  borne.covered = std::accumulate(covered.begin(), covered.end(), int64_t{0});
+  return is_known ? std::optional(std::move(borne)) : std::nullopt;
+}
+
 const BorneTimes& BorneTimesOf(const Run& run) {
   return run.memo.Get<BorneTimes>([&run] {
-    BorneTimes borne{std::vector<CauseTimes>(run.traces.size(), CauseTimes{})};
-    std::vector<int64_t> covered(run.traces.size());
-    ForEachPathAtOnce(run, [&](uint32_t t, const std::vector<Interval>& waits, PathOfRank* path) {
-      CauseTimes times{};
-      covered[t] = ForEachBorne(
-          run.traces[t], waits, path,
-          [&times](size_t cause, int64_t from, int64_t until) { times[cause] += until - from; });
-      borne.by_trace[t] = times;
-    });
-    borne.covered = std::accumulate(covered.begin(), covered.end(), int64_t{0});
-    return borne;
+    std::optional<BorneTimes> borne = FindBorne(run, Computed::kAsSum);
+    return borne ? *std::move(borne) : *FindBorne(run, Computed::kAsMoments);
   });
 }
 
 std::vector<MomentsByCause> FindMoments(const Run& run) {
   std::vector<MomentsByCause> moments(run.traces.size());
-  ForEachPathAtOnce(run, [&](uint32_t t, const std::vector<Interval>& waits, PathOfRank* path) {
+  const auto find = [&](uint32_t t, const std::vector<Interval>& waits, PathOfRank* path) {
     std::array<MomentSet, kCauses> sets;
     const size_t reserved = DeviceTimeline(run.traces[t]).size();
     ForEachBorne(run.traces[t], waits, path, [&](size_t cause, int64_t from, int64_t until) {
       sets[cause].Add(from, until, reserved);
     });
     for (size_t c = 0; c < kCauses; ++c) moments[t][c] = sets[c].Take();
-  });
+  };
+  ForEachPathAtOnce(run, Computed::kAsMoments, find);
   return moments;
 }
 

@@ -112,6 +112,25 @@ TEST(Insights, NoSavingIsMoreThanTheCriticalPathBears) {
   }
 }
 
+// By a device's clock that is behind, a kernel begins before its launch, and before the kernel
+// that the host had waited for: the path goes back to one that begins later.
+TEST(Insights, WorkThatThePathOverlapsIsBorneOnce) {
+  InsightProgram program(1);
+  for (int64_t at = 0; at < 10 * kMs; at += kMs) {
+    program.rank(0).AddStep(at, at + kMs);
+    program.rank(0).AddKernel(
+        {.launched = at + 90 * kUs, .start = at + 110 * kUs, .end = at + 140 * kUs, .stream = 8});
+    program.rank(0).AddCall("cudaDeviceSynchronize", at + 120 * kUs, at + 145 * kUs);
+    program.rank(0).AddKernel(
+        {.launched = at + 150 * kUs, .start = at + 100 * kUs, .end = at + 900 * kUs});
+  }
+  const size_t compute = static_cast<size_t>(Cause::kCompute);
+  const auto borne = BorneByCriticalPath(program.run(), ComputeWaterfalls(program.run()))[0];
+  // The long kernel of the last step, within which the short one lies, and nine short ones.
+  EXPECT_EQ(Length(MomentsOnCriticalPath(program.run())[0][compute]), (800 + 9 * 30) * kUs);
+  EXPECT_EQ(borne[compute], 107 * kUs);
+}
+
 // What the verdict may begin with is found by some rules alone, asked before all others or after.
 TEST(Insights, OfTheVerdictAreThoseOfItsRulesAmongAll) {
   const auto is_of_verdict = [](const Insight& insight) {
