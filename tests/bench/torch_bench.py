@@ -12,9 +12,11 @@ import sys
 import torch_loop
 
 ROUNDS, IMPORT_PAIRS = 3, 16
+OUTSIDE = ('--schedule', 'wait=1000000,active=1')  # of windows
 LOOP = pathlib.Path(__file__).with_name('torch_loop.py')
 TURNS = pathlib.Path(__file__).with_name('torch_turns.py')
 CPU_TURNS = pathlib.Path(__file__).with_name('torch_cpu_turns.py')
+WINDOWS = pathlib.Path(__file__).with_name('torch_windows.py')
 
 
 class Bench:
@@ -26,9 +28,9 @@ class Bench:
     def bare(self, *arguments):
         return self._measure([], arguments)
 
-    def traced(self, *arguments, options=(), program=LOOP):
+    def traced(self, *arguments, options=(), program=LOOP, level='full'):
         run = self._scratch / f'torch-{next(self._runs)}'
-        return self._measure([self._ranktap, 'run', '--quiet', '-o', run, '--level', 'full', *options, '--'], arguments, program)
+        return self._measure([self._ranktap, 'run', '--quiet', '-o', run, '--level', level, *options, '--'], arguments, program)
 
     def _measure(self, before, arguments, program=LOOP):
         command = [*before, self._python, program, *arguments]
@@ -78,7 +80,7 @@ def operators(bench):
     runs = {'bare': lambda: bench.bare('steps'),
             'noop': lambda: bench.bare('steps', '--noop', bench.noop),
             'noop, outputs': lambda: bench.bare('steps', '--noop', bench.noop, '--outputs'),
-            'outside': lambda: bench.traced('steps', options=('--schedule', 'wait=1000000,active=1')),
+            'outside': lambda: bench.traced('steps', options=OUTSIDE),
             'inside': lambda: bench.traced('steps', options=window),
             'stacks': lambda: bench.traced('steps', options=(*window, '--stacks', 'all')),
             'tensors': lambda: bench.traced('steps', options=(*window, '--tensors')),
@@ -103,18 +105,31 @@ def operators(bench):
             ('the same, beside less', 'inside', 'profiler', 'torch.profiler, without memory'),
             ('operator in a window, stacks too', 'stacks', 'its stacks', 'torch.profiler, the same')):
         more = [beyond[which] - beyond['noop'] for which in (ours, theirs)]
-        show(name, beyond[ours], 'ns', other, beyond[theirs], target=beyond[theirs] / 2,
+        show(name, beyond[ours], 'ns', other, beyond[theirs],
              note=f'beyond callbacks that do nothing {more[0]:.0f} and {more[1]:.0f} ns')
     steps = torch_loop.STEPS + 1
     show("a window's end, for each operator in it", least(rounds, 'inside', 'stop_ns') / count / steps, 'ns',
          "torch.profiler's stop", least(rounds, 'profiler', 'stop_ns') / count / steps)
 
 
+def windows(bench):
+    """In one process, beside torch.profiler, which has no modules, phases and owners of memory: without them."""
+    names = ('same_content', 'same_content_with_stacks', 'profiler', 'profiler_with_stacks')
+    found = bench.traced(bench.noop, *names, options=(*OUTSIDE, '--stacks', 'all'), program=WINDOWS)
+    for name, ours, theirs in (('operator in a window, the same content', *names[::2]),
+                               ('the same content, stacks too', *names[1::2])):
+        (us, low, high), profiler = ((ns / 1e3 for ns in found[which]) for which in (ours, theirs))
+        its = next(profiler)
+        show(name, us, 'us/step', 'torch.profiler, shapes and memory', its, its / 2, f'95 %: {low:.0f} to {high:.0f} us')
+
+
 def turns(bench):
     """In one process: two of them differ by far more than what is looked for."""
-    for name, options, target in (('dormant in a training loop', ('--dormant',), 0.2),
-                                  ('a training step outside of windows', ('--schedule', 'wait=1000000,active=1'), 0.5)):
-        found = bench.traced(options=options, program=TURNS)
+    for name, level, options, target in (
+            ('dormant in a training loop', 'dormant', (), 0.2),
+            ('dormant in a training loop, labels watched', 'full', ('--dormant',), 0.2),
+            ('a training step outside of windows', 'full', OUTSIDE, 0.5)):
+        found = bench.traced(options=options, program=TURNS, level=level)
         calls, sees = len(found['calls']), 'observed' if found['operators'] else 'not observed'
         for key, what in (('floor', ', floor: bare beside bare'), ('cost', '')):
             share, low, high = found[key]['share']
@@ -125,7 +140,7 @@ def turns(bench):
 
 def main():
     bench = Bench(*sys.argv[1:4])
-    for measure in (imports, cpu, operators, turns):
+    for measure in (imports, cpu, operators, windows, turns):
         measure(bench)
 
 
