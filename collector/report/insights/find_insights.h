@@ -29,8 +29,8 @@ Insights FindInsights(const Run& run, std::span<const InsightRule> rules = AllIn
 // All rules, asked once and kept in the run's memo.
 const Insights& InsightsOf(const Run& run);
 
-// What the verdict may begin with, of the rules that have `of_compute` or `of_host` alone: a run
-// whose insights nobody reads pays for no others. The largest saving first; kept in the memo.
+// The verdict may begin with one of these. Rules that have `of_compute` or `of_host` find them: a
+// run whose insights nobody reads pays for no others. The largest saving first; kept in the memo.
 const std::vector<Insight>& InsightsForVerdict(const Run& run);
 
 }  // namespace ranktap::collector

@@ -19,7 +19,7 @@ struct LossPlace {
   // has more than half of the loss. Of Cause::kHost first the call of CUDA that the host sat in.
   std::string where;
 };
-// Of causes that are worth saying (MeanStep) and of kDependency; of all others empty.
+// Filled for causes that are worth saying (MeanStep) and for kDependency; empty for all others.
 using LossPlaces = std::array<LossPlace, kCauses>;
 
 // By cause, over the counted steps of all ranks that used a device. An idle device's time belongs

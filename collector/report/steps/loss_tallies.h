@@ -45,7 +45,7 @@ struct Tally {
   bool HasMost(int64_t ns) const { return ns * 2 > total; }
 };
 
-// Of one cause.
+// All that is added up of one cause.
 struct Tallies {
   Tally phases, modules, lines, waits;
   std::map<std::string, Tally> operators;  // that launched what waits, by the name in `waits`

@@ -21,7 +21,7 @@ using testing::IsEmpty;
 
 constexpr int kEvents = 1000, kRanks = 4;
 // More than the files say that they hold.
-constexpr uint64_t kTakes = (21 * kRanks + 84) * kEvents;
+constexpr uint64_t kTakes = (20 * kRanks + 70) * kEvents;
 
 class LargeRunTest : public testing::Test {
  protected:
