@@ -7,6 +7,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "collector/facts/device_search.h"
 #include "collector/facts/stream_waits.h"
 #include "collector/facts/sync_calls.h"
 

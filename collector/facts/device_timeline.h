@@ -37,12 +37,7 @@ struct StreamWork {
 };
 // Of all streams, by device and stream; counted while the timeline is made.
 const std::vector<StreamWork>& WorkOfStreams(const Trace& trace);
-bool Communicates(const Trace& trace);    // on one of them
-int64_t LongestWork(const Trace& trace);  // ns, of one piece
-
-// The place of the first piece that begins after `time`; size(): none does. Quick where it is near
-// place `near`.
-size_t FirstAfter(const DeviceSpans& spans, int64_t time, size_t near);
+bool Communicates(const Trace& trace);  // on one of them
 
 // The same as Holistic Trace Analysis 0.6.1 selects and classifies it (docs/commands/report.md): by
 // name patterns, with synchronisation records and operators that name a stream, and without what

@@ -10,6 +10,7 @@
 
 #include "collector/facts/causes/cause.h"
 #include "collector/facts/causes/explained_time.h"
+#include "collector/facts/device_search.h"
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/host_activity.h"
 #include "collector/facts/numbers/interval_set.h"
