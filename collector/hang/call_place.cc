@@ -89,7 +89,7 @@ bool WaitsForDevice(const RankLook& look) {
 
 std::string CallAt(const RankLook& look) {
   const ThreadStack* const stack = MainThreadOf(look.stacks);
-  const std::string name = WaitsForDevice(look) ? look.cuda_call : CollectiveOf(look);
+  std::string name = WaitsForDevice(look) ? look.cuda_call : CollectiveOf(look);
   if (stack == nullptr) return name;
   const std::string place = ProgramPlaceOf(*stack);
   if (WaitsForDevice(look)) return fmt::format("{} at {}", name, place);

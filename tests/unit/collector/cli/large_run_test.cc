@@ -60,7 +60,7 @@ TEST_F(LargeRunTest, ARunThatTakesMuchIsLoadedAndSaysWhatWouldTakeLess) {
 }
 
 TEST_F(LargeRunTest, ARunThatDoesNotFitSaysWhichRanksWould) {
-  const RunRoom room = Room(75'000);
+  const RunRoom room = Room(65'000);
   EXPECT_FALSE(room.fits);
   EXPECT_THAT(room.sentence, HasSubstr("; it fits with --ranks 0 or with some of its steps"));
 }
