@@ -5,13 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <string>
 
 #include "agent/core/agent_state.h"
 #include "agent/core/announcements.h"
-#include "agent/core/callback_cost.h"
 #include "agent/core/capture_state.h"
 #include "agent/core/host_clock.h"
 #include "agent/core/log.h"
@@ -40,10 +38,6 @@ namespace {
 
 using proto::ArenaRef;
 using proto::EntryKind;
-
-constexpr uint32_t kUnsignedPayload = 1;  // NVTX_PAYLOAD_TYPE_UNSIGNED_INT64
-
-constinit std::atomic<ArenaRef> g_module_domain{0};
 
 PyObject* Number(uint64_t value) { return g_python.PyLong_FromUnsignedLongLong(value); }
 
@@ -96,15 +90,15 @@ PyObject* InternAs(EntryKind kind, PyObject* text) {
 PyObject* Domain(PyObject*, PyObject* text) { return InternAs(EntryKind::kNvtxDomain, text); }
 PyObject* Name(PyObject*, PyObject* text) { return InternAs(EntryKind::kString, text); }
 
-PyObject* SetModuleDomain(PyObject*, PyObject* domain) {
-  g_module_domain.store(static_cast<ArenaRef>(ToNumber(domain)));
+PyObject* SetDomainOfModules(PyObject*, PyObject* domain) {
+  SetModuleDomain(static_cast<ArenaRef>(ToNumber(domain)));
   return None();
 }
 
 // enter(module, name), exit(module): its forward, on this thread. exit() -> 1: it was a root.
 PyObject* EnterModule(PyObject*, PyObject* const* arguments, intptr_t count) {
   if (count >= 2 && EnterCall(arguments[0])) {
-    (void)BeginModule(static_cast<ArenaRef>(ToNumber(arguments[1])));
+    BeginModule(static_cast<ArenaRef>(ToNumber(arguments[1])));
   }
   return None();
 }
@@ -297,33 +291,6 @@ PyObject* Contained(PyObject*, PyObject* text) {
 
 }  // namespace
 
-bool IsAtRoot() {
-  ThreadState* const thread = Capturing(kCaptureFramework) ? ThreadState::Current() : nullptr;
-  return thread != nullptr && thread->module_depth == 0;
-}
-
-bool BeginModule(ArenaRef name) {
-  NoteForward();
-  ThreadState* const thread = RecordingThread();
-  if (thread == nullptr) return false;
-  const uint64_t now = NowTicks();
-  const CallbackCost cost(*thread, now);
-  ++thread->module_depth;
-  thread->Emit(proto::RangePushEvent{
-      .time_ticks = now,
-      .nvtx = Named(g_module_domain.load(std::memory_order_relaxed), name, 0, false)});
-  return true;
-}
-
-bool EndModule() {
-  ThreadState* const thread = RecordingThread();
-  if (thread == nullptr || thread->module_depth == 0) return false;
-  --thread->module_depth;
-  thread->Emit(proto::RangePopEvent{.time_ticks = NowTicks(),
-                                    .domain = g_module_domain.load(std::memory_order_relaxed)});
-  return thread->module_depth == 0;
-}
-
 PyObject* MakeTorchFunctions() {
   // Kept for good: a PyCFunction points to its definition.
   static std::array methods = {
@@ -334,7 +301,7 @@ PyObject* MakeTorchFunctions() {
       Define<&IsCapturing>("capturing", kMethNoArgs),
       Define<&Domain>("domain", kMethO),
       Define<&Name>("name", kMethO),
-      Define<&SetModuleDomain>("set_module_domain", kMethO),
+      Define<&SetDomainOfModules>("set_module_domain", kMethO),
       Define<&EnterModule>("enter", kMethFastcall),
       Define<&ExitModule>("exit", kMethO),
       Define<&NewModuleCall>("module_call", kMethFastcall),

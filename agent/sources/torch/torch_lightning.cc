@@ -27,7 +27,7 @@ PyObject* CallStep(PyObject* original, PyObject* const* arguments, intptr_t coun
     const SteppedModule outer = SetSteppedModule({.module = module});
     // Else it is called through what wraps it.
     const bool is_direct = model == module;
-    const bool begun = is_direct && BeginCall(module);
+    ThreadState* const begun = is_direct ? BeginCall(module) : nullptr;
     result =
         g_python.PyObject_Vectorcall(original, arguments, static_cast<size_t>(count), keywords);
     if (is_direct) EndCall(module, begun, result);

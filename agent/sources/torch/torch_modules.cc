@@ -1,24 +1,24 @@
 // The call of a module, and which name each has.
 // Runs on: threads that hold the interpreter's lock.  May not: raise an exception of its own;
-// allocate but when a module is named, or called with more arguments than kFewArguments.
+// allocate but when a module is named, or as CallAsMethod does.
 #include "agent/sources/torch/torch_modules.h"
 
-#include <algorithm>
 #include <array>
-#include <memory>
-#include <new>
+#include <atomic>
 #include <unordered_map>
 #include <utility>
 
+#include "agent/core/callback_cost.h"
 #include "agent/core/contain.h"
+#include "agent/core/host_clock.h"
+#include "agent/sources/torch/python_functions.h"
 #include "agent/sources/torch/torch_ranges.h"
+#include "agent/sources/torch/torch_steps.h"
 
 namespace ranktap::agent {
 namespace {
 
 using proto::ArenaRef;
-
-constexpr intptr_t kFewArguments = 64;
 
 // Guarded by the interpreter's lock. Leaked: modules are called until the end.
 using NameTable = std::unordered_map<const PyObject*, ArenaRef>;
@@ -27,15 +27,16 @@ NameTable& ModuleNames() {
   return names;
 }
 
-// In front of it, since its look-up divides by a prime: 20 ns.
-struct NameLine {
-  const PyObject* module;
-  ArenaRef name;
+// In front of it, since its look-up divides by a prime: 20 ns. Two to a line, so that two modules
+// that fall together do not drive each other out.
+struct alignas(32) NameLine {
+  std::array<const PyObject*, 2> modules;
+  std::array<ArenaRef, 2> names;
 };
-constinit std::array<NameLine, 512> g_name_lines{};
+constinit std::array<NameLine, 256> g_name_lines{};
 NameLine& LineOf(const PyObject* module) {
   const auto bits = reinterpret_cast<uintptr_t>(module);
-  return g_name_lines[(bits >> 4 ^ bits >> 13) % g_name_lines.size()];
+  return g_name_lines[(bits >> 4 ^ bits >> 12) % g_name_lines.size()];
 }
 
 struct ModuleCall {
@@ -45,6 +46,7 @@ struct ModuleCall {
   PyObject* root_begins = nullptr;  // nullptr: nobody asks
 };
 constinit ModuleCall g_call{};
+constinit std::atomic<ArenaRef> g_module_domain{0};
 
 // Calls one of our own Python functions, which contain their failures.
 void Tell(PyObject* function, PyObject* argument) {
@@ -57,35 +59,7 @@ void Tell(PyObject* function, PyObject* argument) {
   }
 }
 
-PyObject* CallOriginal(PyObject* self, PyObject* const* arguments, intptr_t count,
-                       PyObject* keywords) {
-  const intptr_t named = keywords == nullptr ? 0 : g_python.PyTuple_Size(keywords);
-  const intptr_t all = count + named;
-  if (all < kFewArguments) {
-    std::array<PyObject*, kFewArguments> few;
-    few[0] = self;
-    std::copy_n(arguments, all, few.begin() + 1);
-    return g_python.PyObject_Vectorcall(g_call.original, few.data(), static_cast<size_t>(count) + 1,
-                                        keywords);
-  }
-  // As CPython does it, which raises this too where there is no memory.
-  const std::unique_ptr<PyObject*[]> many(new (std::nothrow)
-                                              PyObject*[static_cast<size_t>(all) + 1]);
-  if (many == nullptr) return g_python.PyErr_NoMemory();
-  many[0] = self;
-  std::copy_n(arguments, all, many.get() + 1);
-  return g_python.PyObject_Vectorcall(g_call.original, many.get(), static_cast<size_t>(count) + 1,
-                                      keywords);
-}
-
-void TellOfRoot(PyObject* module) {
-  if (g_call.root_begins != nullptr && IsAtRoot()) Tell(g_call.root_begins, module);
-}
-
-ArenaRef NameOf(PyObject* self) {
-  NameLine& line = LineOf(self);
-  if (line.module == self) [[likely]]
-    return line.name;
+[[gnu::noinline]] ArenaRef LookUpName(PyObject* self) {
   const NameTable& names = ModuleNames();
   auto known = names.find(self);
   if (known == names.end()) {
@@ -93,14 +67,22 @@ ArenaRef NameOf(PyObject* self) {
     known = names.find(self);
   }
   if (known == names.end()) return 0;
-  line = {.module = self, .name = known->second};
+  NameLine& line = LineOf(self);
+  line = {.modules = {self, line.modules[0]}, .names = {known->second, line.names[0]}};
   return known->second;
+}
+
+ArenaRef NameOf(PyObject* self) {
+  const NameLine& line = LineOf(self);
+  if (line.modules[0] == self) [[likely]]
+    return line.names[0];
+  return line.modules[1] == self ? line.names[1] : LookUpName(self);
 }
 
 PyObject* CallModule(PyObject* self, PyObject* const* arguments, intptr_t count,
                      PyObject* keywords) {
-  const bool begun = BeginCall(self);
-  PyObject* const result = CallOriginal(self, arguments, count, keywords);
+  ThreadState* const begun = BeginCall(self);
+  PyObject* const result = CallAsMethod(g_call.original, self, arguments, count, keywords);
   EndCall(self, begun, result);
   return result;
 }
@@ -117,37 +99,87 @@ const char* NameOfFunction(PyObject* function) {
 }
 
 constinit thread_local SteppedModule t_stepped;
+// Some thread had one, ever: to ask for our own is a call of the loader's. Guarded by the lock.
+constinit bool g_has_stepped = false;
+
+[[gnu::always_inline]] inline void BeginOn(ThreadState& thread, ArenaRef name) {
+  const uint64_t now = NowTicks();
+  const CallbackCost cost(thread, now);
+  ++thread.module_depth;
+  thread.Emit(proto::RangePushEvent{
+      .time_ticks = now,
+      .nvtx = {.domain = g_module_domain.load(std::memory_order_relaxed), .name = name}});
+}
+
+// `thread`: where it began.
+[[gnu::always_inline]] inline bool EndOn(ThreadState& thread) {
+  if (!Capturing(kCaptureFramework) || thread.module_depth == 0) return false;
+  --thread.module_depth;
+  thread.Emit(proto::RangePopEvent{.time_ticks = NowTicks(),
+                                   .domain = g_module_domain.load(std::memory_order_relaxed)});
+  return thread.module_depth == 0;
+}
 
 }  // namespace
 
 // Its caller is CPython, which no exception of ours may enter.
-bool BeginCall(PyObject* module) {
-  return Contain(false, [module] {
+ThreadState* BeginCall(PyObject* module) {
+  return Contain(static_cast<ThreadState*>(nullptr), [module]() -> ThreadState* {
     const ArenaRef name = NameOf(module);
-    if (!EnterCall(module) || name == 0) return false;
-    TellOfRoot(module);
-    return BeginModule(name);
+    if (!EnterCall(module) || name == 0) return nullptr;
+    ThreadState* thread = RecordingThread();
+    if (g_call.root_begins != nullptr && thread != nullptr && thread->module_depth == 0) {
+      Tell(g_call.root_begins, module);
+      thread = RecordingThread();
+    }
+    NoteForward();
+    if (thread != nullptr) BeginOn(*thread, name);
+    return thread;
   });
 }
 
-void EndCall(PyObject* module, bool begun, PyObject* result) {
+void EndCall(PyObject* module, ThreadState* begun, PyObject* result) {
   (void)LeaveCall(module);
   // Also when the forward raised; then no other Python code may run here.
-  if (begun && EndModule() && result != nullptr && !HasBackwardCall()) {
+  if (begun != nullptr && EndOn(*begun) && result != nullptr && !HasBackwardCall()) {
     Tell(g_call.root_done, result);
   }
 }
 
-SteppedModule SetSteppedModule(SteppedModule next) { return std::exchange(t_stepped, next); }
+SteppedModule SetSteppedModule(SteppedModule next) {
+  g_has_stepped = true;
+  return std::exchange(t_stepped, next);
+}
 
 bool EnterCall(const PyObject* module) {
+  if (!g_has_stepped) [[likely]]
+    return true;
   SteppedModule& stepped = t_stepped;
   return stepped.module != module || stepped.calls++ == 0;
 }
 
 bool LeaveCall(const PyObject* module) {
+  if (!g_has_stepped) [[likely]]
+    return true;
   SteppedModule& stepped = t_stepped;
   return stepped.module != module || stepped.calls == 0 || --stepped.calls == 0;
+}
+
+bool IsAtRoot() {
+  ThreadState* const thread = Capturing(kCaptureFramework) ? ThreadState::Current() : nullptr;
+  return thread != nullptr && thread->module_depth == 0;
+}
+
+void SetModuleDomain(ArenaRef domain) { g_module_domain.store(domain); }
+
+void BeginModule(ArenaRef name) {
+  NoteForward();
+  if (ThreadState* const thread = RecordingThread()) BeginOn(*thread, name);
+}
+
+bool EndModule() {
+  ThreadState* const thread = RecordingThread();
+  return thread != nullptr && EndOn(*thread);
 }
 
 bool HasModuleCall() { return g_call.original != nullptr; }
@@ -178,7 +210,7 @@ PyObject* WatchRoots(PyObject*, PyObject* begins) {
 }
 
 PyObject* RootBegins(PyObject*, PyObject* module) {
-  TellOfRoot(module);
+  if (g_call.root_begins != nullptr && IsAtRoot()) Tell(g_call.root_begins, module);
   return None();
 }
 

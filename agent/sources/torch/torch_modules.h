@@ -3,6 +3,7 @@
 // Runs on: threads that hold the interpreter's lock.  May not: raise an exception of its own.
 #pragma once
 
+#include "agent/core/writer.h"
 #include "agent/sources/torch/python_api.h"
 #include "proto/events.h"
 
@@ -29,9 +30,9 @@ void NameModule(const PyObject* module, proto::ArenaRef name);
 void ForgetModule(const PyObject* module);
 
 // A call of the module: a range, where it has a name and is recorded. `begun` is what BeginCall
-// said; `result`: nullptr where the call raised.
-bool BeginCall(PyObject* module);
-void EndCall(PyObject* module, bool begun, PyObject* result);
+// said, the thread or nullptr; `result`: nullptr where the call raised.
+ThreadState* BeginCall(PyObject* module);
+void EndCall(PyObject* module, ThreadState* begun, PyObject* result);
 
 // The module whose step this thread runs, which Lightning calls past the module's __call__ or with
 // it, and how many of its calls the thread is inside of. A step that calls its own module is one
@@ -50,9 +51,12 @@ bool LeaveCall(const PyObject* module);
 // This thread records, and is inside of no module.
 bool IsAtRoot();
 
-// A module's forward begins and ends on this thread; EndModule -> it was a root.
-// False: nothing is recorded, and nothing is to be ended.
-bool BeginModule(proto::ArenaRef name);
+// The domain of its ranges from now on.
+void SetModuleDomain(proto::ArenaRef domain);
+
+// For hooks in Python: a module's forward begins and ends on this thread; EndModule -> it was a
+// root.
+void BeginModule(proto::ArenaRef name);
 bool EndModule();
 
 }  // namespace ranktap::agent

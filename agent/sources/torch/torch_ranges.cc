@@ -14,8 +14,6 @@ namespace {
 
 using proto::ArenaRef;
 
-constexpr uint32_t kUnsignedPayload = 1;  // NVTX_PAYLOAD_TYPE_UNSIGNED_INT64
-
 // Numbers of their own, far from NVTX's, which count from 1.
 constinit std::atomic<uint64_t> g_next_range{uint64_t{1} << 62};
 
@@ -35,24 +33,29 @@ PyObject* CallBackward(PyObject*, PyObject* const* arguments, intptr_t count, Py
                                         keywords);
   }
   call.is_open = true;
-  const uint64_t range = OpenRange(call.domain, call.name, 0);
+  // This frame stays on its thread: to ask for it again is a call of the loader's.
+  ThreadState* const thread = RecordingThread();
+  const uint64_t range = NextRange();
+  if (thread != nullptr) {
+    thread->Emit(StartOfRange(NowTicks(), range, call.domain, call.name, 0));
+  }
   PyObject* const result =
       g_python.PyObject_Vectorcall(call.original, arguments, static_cast<size_t>(count), keywords);
-  CloseRange(range);
+  if (thread != nullptr && Capturing(kCaptureFramework)) {
+    thread->Emit(proto::RangeEndEvent{.time_ticks = NowTicks(), .range = range});
+  }
   call.is_open = false;
   return result;
 }
 
 }  // namespace
 
+uint64_t NextRange() { return g_next_range.fetch_add(1, std::memory_order_relaxed); }
+
 uint64_t OpenRange(ArenaRef domain, ArenaRef name, uint64_t payload) {
-  const uint64_t range = g_next_range.fetch_add(1, std::memory_order_relaxed);
+  const uint64_t range = NextRange();
   if (ThreadState* thread = RecordingThread()) {
-    thread->Emit(proto::RangeStartEvent{
-        .time_ticks = NowTicks(),
-        .range = range,
-        .nvtx = {
-            .domain = domain, .name = name, .payload = payload, .payload_type = kUnsignedPayload}});
+    thread->Emit(StartOfRange(NowTicks(), range, domain, name, payload));
   }
   return range;
 }

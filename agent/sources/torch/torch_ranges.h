@@ -18,6 +18,19 @@ inline ThreadState* RecordingThread() {
   return thread;
 }
 
+inline constexpr uint32_t kUnsignedPayload = 1;  // NVTX_PAYLOAD_TYPE_UNSIGNED_INT64
+
+// A number of a range that nothing else in the process has.
+uint64_t NextRange();
+inline proto::RangeStartEvent StartOfRange(uint64_t ticks, uint64_t range, proto::ArenaRef domain,
+                                           proto::ArenaRef name, uint64_t payload) {
+  return {
+      .time_ticks = ticks,
+      .range = range,
+      .nvtx = {
+          .domain = domain, .name = name, .payload = payload, .payload_type = kUnsignedPayload}};
+}
+
 // The number of the range, also where nothing is recorded.
 uint64_t OpenRange(proto::ArenaRef domain, proto::ArenaRef name, uint64_t payload);
 void CloseRange(uint64_t range);

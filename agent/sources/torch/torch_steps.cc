@@ -5,8 +5,10 @@
 #include <array>
 #include <atomic>
 #include <string_view>
+#include <utility>
 
 #include "agent/core/capture_state.h"
+#include "agent/core/host_clock.h"
 #include "agent/sources/torch/torch_ranges.h"
 
 namespace ranktap::agent {
@@ -95,6 +97,19 @@ void OpenStepRange(uint64_t number) {
   g_plain.range = OpenRange(g_plain.domain, g_plain.name, number);
 }
 
+// Ends the optimizer's phase and the step, and begins the next one, at one time: to find the thread
+// and the time for each of the three took as long as to write them.
+void TurnStep() {
+  const uint64_t ended = std::exchange(g_plain.range, NextRange());
+  ++g_plain.number;
+  ThreadState* const thread = RecordingThread();
+  if (thread == nullptr) return;
+  const uint64_t now = NowTicks();
+  thread->Emit(proto::RangePopEvent{.time_ticks = now, .domain = g_plain.phases});
+  thread->Emit(proto::RangeEndEvent{.time_ticks = now, .range = ended});
+  thread->Emit(StartOfRange(now, g_plain.range, g_plain.domain, g_plain.name, g_plain.number));
+}
+
 // Whether the step that the optimizer ended is over, without a word to Python.
 bool EndPlainStep(const PyObject* optimizer) {
   if (g_plain.until <= g_plain.number + 1 || optimizer != g_steps.last_optimizer ||
@@ -102,9 +117,7 @@ bool EndPlainStep(const PyObject* optimizer) {
     return false;
   }
   (void)TakeForward();
-  PopRange(g_plain.phases);
-  CloseRange(g_plain.range);
-  OpenStepRange(g_plain.number + 1);
+  TurnStep();
   return true;
 }
 
