@@ -58,9 +58,13 @@ class GlooRangesTest(harness.TracedTest):
 class LabelsTest(harness.TracedTest):
     """record_function, wherever it is."""
     PROGRAM = '''
+import ctypes
+import pathlib
 import time
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function
+has_callbacks = ctypes.CDLL(str(pathlib.Path(torch.__file__).parent / 'lib/libtorch_cpu.so'))['_ZN2at12hasCallbacksEv']
+has_callbacks.restype = ctypes.c_bool
 model = torch.nn.Linear(8, 4)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 def step():
@@ -81,23 +85,54 @@ with record_function('after'):
             raise ValueError
     except ValueError:
         pass
-scripted = torch.jit.script(torch.nn.ReLU())
-with record_function('scripted'):
-    scripted(torch.ones(3))
+try:
+    record_function(7).__enter__()  # PyTorch wants a text
+except RuntimeError:
+    pass
+@record_function('decorated')
+def decorated():
+    pass
+class Label(record_function):
+    pass
+with Label('of a subclass'):
+    decorated()
+def nested(depth):
+    with record_function('nested'):
+        if depth > 1:
+            nested(depth - 1)
+nested(40)
+by_hand = record_function('by hand')
+by_hand.__enter__()
+by_hand.__exit__(None, None, None)
+print(has_callbacks())
+def scripted(x: torch.Tensor):
+    with torch.autograd.profiler.record_function('scripted'):
+        return x + 1
+with record_function('around a compilation'):
+    scripted = torch.jit.script(scripted)
+scripted(torch.ones(3))
+with record_function('after a compilation'):
+    pass
 '''
 
     def test_every_label_is_a_range_once_in_windows_and_outside_and_beside_the_programs_profiler(self):
-        traced, run = self.run_traced([harness.TORCH_PYTHON, '-c', self.PROGRAM], ['--level', 'full'])
+        program = self.scratch / 'labels.py'  # TorchScript reads it
+        program.write_text(self.PROGRAM)
+        traced, run = self.run_traced([harness.TORCH_PYTHON, program], ['--level', 'full'])
         self.assertEqual(traced.returncode, 0, traced.stderr)
         self.assert_verifies(run)
         rows = {row['name']: row for row in self.report(run, 'ranges') if row['domain'] == 'record_function'}
         calls = {name: row['calls'] for name, row in rows.items() if not name.startswith('Optimizer.')}
         first = 'first epoch, before anything is known to record'
-        self.assertEqual(calls, {first: 1, 'step': 5, 'profiled': 1, 'after': 1, 'raises': 1, 'scripted': 1})
+        self.assertEqual(calls, {first: 1, 'step': 5, 'profiled': 1, 'after': 1, 'raises': 1, 'decorated': 1,
+                                 'of a subclass': 1, 'nested': 40, 'by hand': 1, 'around a compilation': 1, 'scripted': 1,
+                                 'after a compilation': 1})
         self.assertEqual([row['unfinished'] for row in rows.values()], [0] * len(rows))
-        took = int(traced.stdout.split()[0])
-        self.assertLessEqual(rows[first]['total_ns'], took)
-        self.assertGreater(rows[first]['total_ns'], 0.9 * took)
+        took, has_callbacks = traced.stdout.split()
+        self.assertLessEqual(rows[first]['total_ns'], int(took))
+        self.assertGreater(rows[first]['total_ns'], 0.9 * int(took))
+        # One would take 0.11 us of each node of the backward pass.
+        self.assertEqual(has_callbacks, 'False')
 
 
 class NcclTest(harness.TracedTest):

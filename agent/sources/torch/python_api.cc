@@ -24,6 +24,7 @@ bool PythonApi::Load() {
   (void)RANKTAP_FIND(PyDescr_NewMethod);
   (void)RANKTAP_FIND(PyTuple_Size);
   (void)RANKTAP_FIND(PyInstanceMethod_New);
+  (void)RANKTAP_FIND(PyObject_GetAttr);
   (void)RANKTAP_FIND(PyObject_GetAttrString);
   (void)RANKTAP_FIND(PyErr_ExceptionMatches);
   (void)RANKTAP_FIND(PyExc_Exception);

@@ -65,6 +65,7 @@ struct PythonApi {
   PyObject* (*PyDescr_NewMethod)(PyObject*, PyMethodDef*);
   intptr_t (*PyTuple_Size)(PyObject*);
   PyObject* (*PyInstanceMethod_New)(PyObject*);
+  PyObject* (*PyObject_GetAttr)(PyObject*, PyObject*);
   PyObject* (*PyObject_GetAttrString)(PyObject*, const char*);
   int (*PyErr_ExceptionMatches)(PyObject*);
   PyObject** PyExc_Exception;

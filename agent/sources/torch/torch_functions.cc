@@ -20,6 +20,7 @@
 #include "agent/sources/torch/torch_config.h"
 #include "agent/sources/torch/torch_gloo.h"
 #include "agent/sources/torch/torch_gloo_groups.h"
+#include "agent/sources/torch/torch_label_calls.h"
 #include "agent/sources/torch/torch_labels.h"
 #include "agent/sources/torch/torch_lightning.h"
 #include "agent/sources/torch/torch_marks.h"
@@ -345,6 +346,7 @@ PyObject* MakeTorchFunctions() {
       Define<&StartStacks>("start_stacks", kMethFastcall),
       Define<&StopStacks>("stop_stacks", kMethNoArgs),
       Define<&WatchLabels>("watch_labels", kMethNoArgs),
+      Define<&NewLabelCall>("label_call", kMethFastcall),
       Define<&RecordLabels>("record_labels", kMethO),
       Define<&WatchGlooIn>("watch_gloo", kMethO),
       Define<&WatchGlooGroupsIn>("watch_gloo_groups", kMethNoArgs),

@@ -1,4 +1,4 @@
-// The callback at the user's scope, and what is open before a process is known to record.
+// What is open before a process is known to record, and the callback at the user's scope.
 // Runs on: threads that run record_function.  May not: allocate, wait, log, call Python.
 #include "agent/sources/torch/torch_labels.h"
 
@@ -39,6 +39,7 @@ RecordName g_name = nullptr;
 bool (*g_is_async)(const void* function) = nullptr;  // at::RecordFunction::isAsync
 // With the interpreter's lock. 0: no callback.
 uint64_t g_handle = 0;
+bool g_sees_labels = false;
 std::atomic<ArenaRef> g_label_domain{0};
 // Counts times of recording. A range that was open at the end of one is over in the trace.
 std::atomic<uint32_t> g_time_of_recording{1};
@@ -94,7 +95,7 @@ void Push(ThreadState& thread, uint64_t ticks, const char* text, ArenaRef domain
 }
 
 // nullptr: the list is full.
-OpenLabel* AddTo(OpenLabels& labels, const void* function) {
+OpenLabel* AddTo(OpenLabels& labels, const void* function, std::string_view name) {
   if (labels.count == labels.open.size()) return nullptr;
   OpenLabel& label = labels.open[labels.count++];
   label = {.function = function,
@@ -102,7 +103,6 @@ OpenLabel* AddTo(OpenLabels& labels, const void* function) {
            .recorded_in = 0,
            .is_operator = false,
            .name = {}};
-  const std::string_view name = g_name(function);
   std::copy_n(name.begin(), std::min(name.size(), label.name.size() - 1), label.name.begin());
   return &label;
 }
@@ -120,10 +120,11 @@ void RecordOpen(ThreadState& thread, OpenLabels& labels, ArenaRef domain) {
   }
 }
 
-// Ends come in the reverse order of begins, but for a label that another outlives.
-void EndListed(const void* function) {
+// Ends come in the reverse order of begins, but for a label that another outlives. False: no list
+// has it.
+bool EndListed(const void* function) {
   OpenLabels* const labels = LabelsOfThread();
-  if (labels == nullptr) return;
+  if (labels == nullptr) return false;
   for (size_t i = labels->count; i-- > 0;) {
     const OpenLabel& label = labels->open[i];
     if (label.function != function) continue;
@@ -138,40 +139,95 @@ void EndListed(const void* function) {
       const auto list = static_cast<size_t>(labels - g_open_labels.data());
       g_list_owners[list].store(0, std::memory_order_release);
     }
-    return;
+    return true;
   }
+  return false;
 }
 
-RecordContext* BeginLabel(const void* function) {
-  // Another thread may end one that is asynchronous: it would stay in this thread's list.
-  const bool stays = g_is_async == nullptr || !g_is_async(function);
+enum class Kept { kNowhere, kAsRange, kInList };
+
+Kept Begin(const void* function, const char* name, bool stays) {
   OpenLabels* const labels = stays ? ListForThread() : nullptr;
   const ArenaRef domain = g_label_domain.load(std::memory_order_relaxed);
   ThreadState* const thread = domain == 0 ? nullptr : RecordingThread();
   if (thread != nullptr && labels != nullptr) RecordOpen(*thread, *labels, domain);
-  OpenLabel* const label = labels == nullptr ? nullptr : AddTo(*labels, function);
-  if (thread == nullptr) return label == nullptr ? nullptr : g_listed;
+  OpenLabel* const label = labels == nullptr ? nullptr : AddTo(*labels, function, name);
+  if (thread == nullptr) return label == nullptr ? Kept::kNowhere : Kept::kInList;
   const bool is_operator = RecordsLabelsOfThread();
-  if (!is_operator) Push(*thread, NowTicks(), g_name(function), domain);
-  if (label == nullptr) return is_operator ? nullptr : g_begun;
+  if (!is_operator) Push(*thread, NowTicks(), name, domain);
+  if (label == nullptr) return is_operator ? Kept::kNowhere : Kept::kAsRange;
   label->recorded_in = g_time_of_recording.load(std::memory_order_relaxed);
   label->is_operator = is_operator;
-  return g_listed;
+  return Kept::kInList;
 }
 
 std::unique_ptr<RecordContext> OnLabel(const void* function) {
-  return std::unique_ptr<RecordContext>(BeginLabel(function));
+  // Another thread may end one that is asynchronous: it would stay in this thread's list.
+  const bool stays = g_is_async == nullptr || !g_is_async(function);
+  switch (Begin(function, g_name(function), stays)) {
+    case Kept::kNowhere:
+      return nullptr;
+    case Kept::kAsRange:
+      return std::unique_ptr<RecordContext>(g_begun);
+    case Kept::kInList:
+      break;
+  }
+  return std::unique_ptr<RecordContext>(g_listed);
 }
 
 void OnLabelEnd(const void* function, RecordContext* context) {
   if (context == nullptr) return;
-  if (context == g_listed) return EndListed(function);
-  PopRange(g_label_domain.load(std::memory_order_relaxed));
+  if (context == g_listed) {
+    (void)EndListed(function);
+  } else {
+    PopRange(g_label_domain.load(std::memory_order_relaxed));
+  }
 }
+
+// Labels of this thread that its list has no room for. Their ends come in the reverse order.
+struct Unlisted {
+  static constexpr uint32_t kMost = 64;  // the outermost; others have no range
+
+  uint64_t has_range = 0;  // the innermost in the lowest bit
+  uint32_t count = 0;
+  uint32_t recorded_in = 0;  // the time of recording of those that have one
+};
+constinit thread_local Unlisted t_unlisted;
 
 void* TorchLibrary() { return dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD); }
 
 }  // namespace
+
+void ExpectLabels() {
+  ChooseHostClock();  // as at the start, before which labels may come
+  g_sees_labels = true;
+}
+
+void BeginLabel(const void* label, const char* name) {
+  Unlisted& unlisted = t_unlisted;
+  if (unlisted.count >= Unlisted::kMost) {
+    ++unlisted.count;
+    return;
+  }
+  const Kept kept = Begin(label, name, true);
+  if (kept == Kept::kInList) return;
+  const uint32_t time = g_time_of_recording.load(std::memory_order_relaxed);
+  if (unlisted.recorded_in != time) unlisted.has_range = 0;
+  unlisted.recorded_in = time;
+  unlisted.has_range = unlisted.has_range << 1 | (kept == Kept::kAsRange ? 1 : 0);
+  ++unlisted.count;
+}
+
+void EndLabel(const void* label) {
+  if (EndListed(label)) return;
+  Unlisted& unlisted = t_unlisted;
+  if (unlisted.count == 0 || --unlisted.count >= Unlisted::kMost) return;
+  const bool has_range =
+      (unlisted.has_range & 1) != 0 &&
+      unlisted.recorded_in == g_time_of_recording.load(std::memory_order_relaxed);
+  unlisted.has_range >>= 1;
+  if (has_range) PopRange(g_label_domain.load(std::memory_order_relaxed));
+}
 
 PyObject* WatchLabels(PyObject*, PyObject*) {
   void* const library = TorchLibrary();
@@ -182,7 +238,7 @@ PyObject* WatchLabels(PyObject*, PyObject*) {
   if (add == nullptr || g_name == nullptr) return None();
   g_is_async =
       reinterpret_cast<decltype(g_is_async)>(dlsym(library, "_ZNK2at14RecordFunction7isAsyncEv"));
-  ChooseHostClock();  // as at the start, before which labels may come
+  ExpectLabels();
   if (g_begun == nullptr) {
     g_begun = new (g_begun_memory.data()) Begun;
     g_listed = new (g_listed_memory.data()) Listed;
@@ -201,7 +257,7 @@ PyObject* RecordLabels(PyObject*, PyObject* domain) {
   if (thread == nullptr) EndTimeOfLabels();
   if (thread != nullptr && labels != nullptr && id != 0) RecordOpen(*thread, *labels, id);
   g_label_domain.store(id, std::memory_order_relaxed);
-  return g_python.PyLong_FromUnsignedLongLong(g_begun == nullptr ? 0 : 1);
+  return g_python.PyLong_FromUnsignedLongLong(g_sees_labels ? 1 : 0);
 }
 
 void EndTimeOfLabels() { g_time_of_recording.fetch_add(1, std::memory_order_relaxed); }

@@ -11,8 +11,8 @@ class Changes:
     """Has its parts look when recording begins, and again at the first step after something came that
     what they look for could be in."""
 
-    def __init__(self, torch, process, compilations):
-        self._torch, self._process, self._compilations = torch, process, compilations
+    def __init__(self, torch, process, compilations, labels):
+        self._torch, self._process, self._compilations, self._labels = torch, process, compilations, labels
         self._cuda = vars(torch.cuda)
         self._looks = []
         self._seen = None
@@ -20,7 +20,7 @@ class Changes:
     def begin(self):
         domains = self._process.domains
         pauses = load('pauses').Pauses(domains[agent.PHASE_DOMAIN])
-        distributed = load('distributed').Distributed(domains[agent.COMM_DOMAIN])
+        distributed = load('distributed').Distributed(domains[agent.COMM_DOMAIN], self._labels.switch_to_callback)
         failures = load('memory').OutOfMemory(self._torch, domains[agent.MEMORY_DOMAIN])
         for part in (pauses, failures):
             guarded(part.start)()

@@ -26,8 +26,10 @@ def contexts_of(groups):
 class Distributed:
     """Looks at step boundaries whether there are process groups that were not told yet."""
 
-    def __init__(self, domain):
-        self._domain = domain
+    def __init__(self, domain, on_host_backend):
+        """on_host_backend: called with the first group whose messages only labels of C++ tell: of any backend but
+        NCCL, whose own library does."""
+        self._domain, self._on_host_backend = domain, on_host_backend
         self._told = set()
         self._has_gloo = False
 
@@ -49,6 +51,8 @@ class Distributed:
             rows.append(Group(name=world.pg_names.get(group, ''), description=getattr(group, 'group_desc', '') or '',
                               backend=str(backend), ranks=sorted(members), size=len(members) or group.size(),
                               contexts=contexts.get(id(group), [])))
+            if any(not part.endswith('nccl') for part in rows[-1].backend.split(',')):
+                self._on_host_backend()
             if 'gloo' in rows[-1].backend and not self._has_gloo:
                 self._has_gloo = True
                 if not agent.watch_gloo(self._domain):

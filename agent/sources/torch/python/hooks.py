@@ -21,7 +21,9 @@ def install(torch):
     compilations = load('compilations').Compilations(process)
     modules.on_compile.append(guarded(compilations.look))
     windows = load('windows').Windows(torch, process, modules, optimizers)
-    changes = load('changes').Changes(torch, process, compilations)
+    labels = load('labels').Labels(torch)
+    modules.on_compile.append(guarded(labels.switch_to_callback))
+    changes = load('changes').Changes(torch, process, compilations, labels)
     # The tree is walked before a window opens, which would have the walk in it.
     on_step = trees.on_step, windows.on_step, changes.on_step
     forwards = load('forwards').Forwards(torch, trees, on_step)
@@ -30,7 +32,7 @@ def install(torch):
                                 plain_steps=lambda number: (windows.quiet_until(number), *changes.watched()))
     process.on_start += (steps.begin, backward.begin, data.begin, changes.begin, windows.begin)
     atexit.register(guarded(modules.wake))  # nobody is woken in an interpreter that is going
-    agent.watch_labels()
+    guarded(labels.install)()
     agent.watch_gloo_groups()  # a group is made before anything is known to record
     guarded(windows.watch_profilers)()
     guarded(modules.install)()

@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "agent/core/agent_state.h"
 #include "agent/sources/torch/python_injection.h"
+#include "agent/sources/torch/torch_labels.h"
 #include "agent/sources/torch/torch_modules.h"
 #include "proto/framework_marks.h"
 #include "tests/unit/agent/core/announced.h"
@@ -169,6 +171,72 @@ TEST_F(TorchFunctionsTest, TheOuterOneOfTwoModulesIsTheRoot) {
   EXPECT_EQ(recorded.pushes[0].nvtx.name, IdOf(outer));
   EXPECT_EQ(recorded.pushes[1].nvtx.name, IdOf(inner));
   EXPECT_EQ(recorded.pops.size(), 2u);
+}
+
+// Labels of one thread, each inside of the one before.
+class NestedLabels {
+ public:
+  void Begin(size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+      const size_t label = open_++;
+      BeginLabel(&labels_[label], ("label " + std::to_string(label)).c_str());
+    }
+  }
+  void End() {
+    while (open_ > 0) EndLabel(&labels_[--open_]);
+  }
+
+ private:
+  std::array<char, 128> labels_{};
+  size_t open_ = 0;
+};
+
+TEST_F(TorchFunctionsTest, ALabelIsARangeAlsoWhereTheListOfOpenOnesIsFull) {
+  Call("record_labels", {Number(Ask("domain", {Text("labels")}))});
+  NestedLabels labels;
+  labels.Begin(40);
+  labels.End();
+  const Recorded recorded = TakeRecorded();
+  ASSERT_EQ(recorded.pushes.size(), 40u);
+  EXPECT_EQ(recorded.pops.size(), 40u);
+  EXPECT_EQ(recorded.pushes[39].nvtx.name, IdOf(Ask("name", {Text("label 39")})));
+  labels.Begin(100);  // the list's 16 and 64 more
+  labels.End();
+  EXPECT_EQ(TakeRecorded().pops.size(), 80u);
+  labels.Begin(2);
+  labels.End();
+  EXPECT_EQ(TakeRecorded().size(), 4u);
+}
+
+TEST_F(TorchFunctionsTest, ALabelThatIsOpenAsRecordingBeginsIsARangeAndEndsOnce) {
+  const uint64_t domain = Ask("domain", {Text("labels")});
+  ClearCapture(kCaptureFramework);
+  Call("record_labels", {Number(domain)});
+  NestedLabels labels;
+  labels.Begin(18);
+  SetCapture(kCaptureFramework);
+  Call("record_labels", {Number(domain)});
+  labels.Begin(1);
+  labels.End();
+  const Recorded recorded = TakeRecorded();
+  EXPECT_EQ(recorded.pushes.size(), 17u) << "the 16 of the list, and the one that began since";
+  EXPECT_EQ(recorded.pops.size(), 17u);
+}
+
+TEST_F(TorchFunctionsTest, ALabelOfAnEarlierTimeOfRecordingEndsNothingInThisOne) {
+  Call("record_labels", {Number(Ask("domain", {Text("labels")}))});
+  NestedLabels labels;
+  labels.Begin(20);
+  EXPECT_EQ(TakeRecorded().pushes.size(), 20u);
+  EndTimeOfLabels();
+  labels.End();
+  EXPECT_EQ(TakeRecorded().size(), 0u);
+}
+
+TEST_F(TorchFunctionsTest, AnEndWithoutABeginIsNothing) {
+  Call("record_labels", {Number(Ask("domain", {Text("labels")}))});
+  EndLabel(this);
+  EXPECT_EQ(TakeRecorded().size(), 0u);
 }
 
 TEST_F(TorchFunctionsTest, ALongMarkIsCutAndSaysHowMuchIsMissing) {
