@@ -23,7 +23,8 @@ class Bench:
     def __init__(self, ranktap, python, scratch):
         self._ranktap, self._python, self._scratch = pathlib.Path(ranktap), python, pathlib.Path(scratch)
         self._runs = itertools.count()
-        self.noop = self._ranktap.parent.parent / 'bench/noop_operators.so'
+        libraries = self._ranktap.parent.parent / 'bench'
+        self.noop, self.least_hooks = libraries / 'noop_operators.so', libraries / 'least_hooks.so'
 
     def bare(self, *arguments):
         return self._measure([], arguments)
@@ -129,13 +130,18 @@ def turns(bench):
             ('dormant in a training loop', 'dormant', (), 0.2),
             ('dormant in a training loop, labels watched', 'full', ('--dormant',), 0.2),
             ('a training step outside of windows', 'full', OUTSIDE, 0.5)):
-        found = bench.traced(options=options, program=TURNS, level=level)
+        found = bench.traced(bench.least_hooks, options=options, program=TURNS, level=level)
         calls, sees = len(found['calls']), 'observed' if found['operators'] else 'not observed'
-        for key, what in (('floor', ', floor: bare beside bare'), ('cost', '')):
-            share, low, high = found[key]['share']
-            show(name + what, share, '%', target=0 if what else target,
-                 note=f'95 %: {low:+.2f} to {high:+.2f} %, {found[key]["ns"][0] / 1e3:+.1f} us of '
-                      f'{found[key]["bare_ns"] / 1e3:.0f}; {calls} Python functions of ours a step, operators {sees}')
+        least = found.get('least')
+        for kind, what in (('floor', ', floor: bare beside bare'), ('nothing', ', calls that do nothing'),
+                           ('least', ', calls that write ranges and no more'), ('cost', '')):
+            if kind not in found:
+                continue
+            share, low, high = found[kind]['share']
+            beside = ('calls that write ranges', least['share'][0]) if least and not what else ()
+            show(name + what, share, '%', *beside, target=0 if what else target,
+                 note=f'95 %: {low:+.2f} to {high:+.2f} %, {found[kind]["ns"][0] / 1e3:+.1f} us of '
+                      f'{found[kind]["bare_ns"] / 1e3:.0f}; {calls} Python functions of ours a step, operators {sees}')
 
 
 def main():
