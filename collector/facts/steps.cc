@@ -243,12 +243,26 @@ bool HasGap(const Trace& trace, int64_t start, int64_t end) {
 }
 
 // What repeats in a small part of the trace alone is no step of the program: a layer, two kernels.
-bool CoversEnough(const Trace& trace, int64_t start, int64_t end) {
-  int64_t recorded = trace.last_ns - trace.first_ns;
+bool CoversEnough(const Trace& trace, int64_t start, int64_t end, int64_t last) {
+  int64_t recorded = last - trace.first_ns;
   for (const Gap& gap : trace.gaps) {
-    if (gap.source != "full") recorded -= gap.end - gap.start;
+    if (gap.source != "full") recorded -= std::min(gap.end, last) - std::min(gap.start, last);
   }
   return static_cast<double>(end - start) >= kLeastCover * static_cast<double>(recorded);
+}
+
+// Before the program's own end: that of PyTorch with all its threads takes a second, which is
+// recorded, and a few tokens of a small model a tenth of that.
+int64_t LastWork(const Trace& trace) {
+  int64_t last = trace.first_ns;
+  const auto cover = [&last](const auto& ends) {
+    for (const int64_t end : ends) last = std::max(last, end);
+  };
+  cover(trace.api_calls.end), cover(trace.kernels.end), cover(trace.operators.end);
+  for (size_t i = 0; i < trace.ranges.size(); ++i) {
+    if (trace.ranges.unfinished.At(i) == 0) last = std::max<int64_t>(last, trace.ranges.end[i]);
+  }
+  return last;
 }
 
 // A program that only infers: from one forward of a root module to the next, of the root that takes
@@ -270,7 +284,9 @@ bool FromForwards(const Trace& trace, StepList* steps) {
   }
   if (longest == nullptr) return false;
   const std::vector<uint32_t>& rows = longest->rows;
-  if (!CoversEnough(trace, ranges.start[rows.front()], ranges.end[rows.back()])) return false;
+  if (!CoversEnough(trace, ranges.start[rows.front()], ranges.end[rows.back()], LastWork(trace))) {
+    return false;
+  }
   for (size_t i = 0; i < rows.size(); ++i) {
     int64_t end = ranges.end[rows[i]];
     if (i + 1 < rows.size() && !HasGap(trace, end, ranges.start[rows[i + 1]])) {
@@ -320,7 +336,7 @@ bool FromPeriod(const Trace& trace, StepList* steps) {
                      !std::is_sorted(launched.begin(), launched.end(), std::less_equal<int64_t>());
   const std::vector<int64_t>& begins = steps->on_device ? started : launched;
   const auto [first, last] = std::minmax_element(begins.begin(), begins.end());
-  if (!CoversEnough(trace, *first, *last)) return false;
+  if (!CoversEnough(trace, *first, *last, trace.last_ns)) return false;
   if (!steps->on_device && IsInsideOfAForward(trace, begins)) return false;
   for (size_t i = 0; i + 1 < begins.size(); ++i) {
     steps->list.push_back({static_cast<int64_t>(i), begins[i], begins[i + 1], false});
