@@ -52,8 +52,7 @@ size_t LongAtFirst(const std::vector<Step>& steps) {
   return static_cast<size_t>(usual - steps.begin());
 }
 
-// More than three are no warm-up but steps of another kind, an epoch say, with a warm-up of their
-// own.
+// More than three are steps of another kind, an epoch say, with a warm-up of their own.
 void MarkWarmUp(std::vector<Step>* steps) {
   if (steps->size() < kLeastSteps) return;
   size_t count = LongAtFirst(*steps);
@@ -251,22 +250,19 @@ bool CoversEnough(const Trace& trace, int64_t start, int64_t end, int64_t last) 
   return static_cast<double>(end - start) >= kLeastCover * static_cast<double>(recorded);
 }
 
-// Before the program's own end: that of PyTorch with all its threads takes a second, which is
-// recorded, and a few tokens of a small model a tenth of that.
+// Before the program's own end: PyTorch's takes a second, and a few tokens of a small model less.
 int64_t LastWork(const Trace& trace) {
   int64_t last = trace.first_ns;
-  const auto cover = [&last](const auto& ends) {
-    for (const int64_t end : ends) last = std::max(last, end);
-  };
-  cover(trace.api_calls.end), cover(trace.kernels.end), cover(trace.operators.end);
+  for (const auto* ends : {&trace.api_calls.end, &trace.kernels.end, &trace.operators.end}) {
+    for (const int64_t end : *ends) last = std::max(last, end);
+  }
   for (size_t i = 0; i < trace.ranges.size(); ++i) {
     if (trace.ranges.unfinished.At(i) == 0) last = std::max<int64_t>(last, trace.ranges.end[i]);
   }
   return last;
 }
 
-// A program that only infers: from one forward of a root module to the next, of the root that takes
-// most of the time.
+// A program that only infers: from one forward to the next of the root that takes most of the time.
 bool FromForwards(const Trace& trace, StepList* steps) {
   const Ranges& ranges = trace.ranges;
   struct Root {
@@ -284,9 +280,8 @@ bool FromForwards(const Trace& trace, StepList* steps) {
   }
   if (longest == nullptr) return false;
   const std::vector<uint32_t>& rows = longest->rows;
-  if (!CoversEnough(trace, ranges.start[rows.front()], ranges.end[rows.back()], LastWork(trace))) {
-    return false;
-  }
+  const int64_t first = ranges.start[rows.front()], end_of_all = ranges.end[rows.back()];
+  if (!CoversEnough(trace, first, end_of_all, LastWork(trace))) return false;
   for (size_t i = 0; i < rows.size(); ++i) {
     int64_t end = ranges.end[rows[i]];
     if (i + 1 < rows.size() && !HasGap(trace, end, ranges.start[rows[i + 1]])) {

@@ -84,7 +84,7 @@ def start_stacks(domain: int, stacks: int, prefixes: str) -> int: ...  # prefixe
 def stop_stacks() -> int: ...  # how many were not taken
 
 # Labels of record_function
-def label_call(cls: type, original: Callable, ends: int) -> Optional[Callable]: ...  # a method; None: not in this Python
+def label_call(cls: type, original: Callable, ends: int) -> Optional[Callable]: ...  # a method; None: as module_call
 def watch_labels() -> None: ...  # by a callback from now on, where this PyTorch allows it
 def record_labels(domain: int) -> int: ...  # those open now on this thread too; 0: none are seen
 

@@ -86,6 +86,25 @@ TEST(PlantedPasses, ForwardsOfAnAgentThatPlaysInEachStepAreItsWork) {
   EXPECT_EQ(steps.evaluations, 0);
 }
 
+// Twelve tokens of 1 ms, and the program's end a second later.
+Program WithTokens() {
+  Program program;
+  for (int64_t at = 0; at < 12 * kMs; at += kMs) AddModule("Model", 0, at, at + kMs, &program);
+  program.trace().last_ns = 1012 * kMs;
+  return program;
+}
+
+TEST(PlantedPasses, TokensAreStepsHoweverLongTheProgramTakesToEnd) {
+  Program program = WithTokens();
+  EXPECT_EQ(DetectSteps(program.trace()).list.size(), 12u);
+}
+
+TEST(PlantedPasses, ForwardsInASmallPartOfWhatTheProgramDoesAreNoSteps) {
+  Program program = WithTokens();
+  program.AddRange("", "the rest of the work", 12 * kMs, 1012 * kMs);
+  EXPECT_TRUE(DetectSteps(program.trace()).list.empty());
+}
+
 // Rank 0 computes for 25 ms of each step, for which rank 1 waits in gloo:recv; its message of the
 // next step comes while it computes.
 TEST(PlantedPasses, AReceiveIsAWaitForItsPeerButNotWhileTheHostComputes) {
