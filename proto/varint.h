@@ -73,5 +73,8 @@ inline constexpr size_t kVarintsAtOnce = 64;
 // other guesses each length, and of the times in a trace every third one is guessed wrong.
 size_t ReadVarints(const std::byte** in, const std::byte* end, size_t most,
                    uint64_t (&values)[kVarintsAtOnce]);
+// The same where the processor extracts no bits, or slowly.
+size_t ReadVarintsByShifts(const std::byte** in, const std::byte* end, size_t most,
+                           uint64_t (&values)[kVarintsAtOnce]);
 
 }  // namespace ranktap::proto

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "proto/decode.h"
 #include "proto/encode.h"
@@ -228,6 +230,32 @@ TEST(ColumnsTest, ALongColumnGivesTheValuesThatItsVarintsHaveOneByOne) {
     EXPECT_TRUE((DecodeColumn<Column<2, Encoding::kValue>>(
         bytes, 200, [&read](uint32_t, uint64_t value) { read.push_back(value); })));
     ASSERT_EQ(read, values);
+  }
+}
+
+// What one of the two ways reads of these bytes, and how many of them it took; 0: malformed.
+std::pair<std::vector<uint64_t>, size_t> ReadAll(const std::vector<std::byte>& bytes,
+                                                 decltype(&ReadVarints) read) {
+  const std::byte *in = bytes.data(), *const end = in + bytes.size();
+  std::vector<uint64_t> all;
+  while (in != nullptr && in != end) {
+    uint64_t values[kVarintsAtOnce];
+    const size_t count = read(&in, end, kVarintsAtOnce, values);
+    if (in != nullptr) all.insert(all.end(), values, values + count);
+  }
+  return {all, in == nullptr ? 0 : static_cast<size_t>(in - bytes.data())};
+}
+
+TEST(ColumnsTest, AProcessorThatExtractsBitsReadsWhatOneThatShiftsReads) {
+  std::mt19937_64 random(12);
+  for (int turn = 0; turn < 500; ++turn) {
+    std::vector<std::byte> bytes(1 + random() % 400);
+    const unsigned long_ones = random() % 8;  // in 8 bytes
+    for (std::byte& byte : bytes) {
+      byte = std::byte(random() % 128 | (random() % 8 < long_ones ? 128 : 0));
+    }
+    bytes.back() &= std::byte{0x7f};
+    ASSERT_EQ(ReadAll(bytes, &ReadVarints), ReadAll(bytes, &ReadVarintsByShifts)) << turn;
   }
 }
 
