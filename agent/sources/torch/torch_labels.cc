@@ -186,9 +186,15 @@ void OnLabelEnd(const void* function, RecordContext* context) {
 
 // Labels of this thread that its list has no room for. Their ends come in the reverse order.
 struct Unlisted {
-  static constexpr uint32_t kMost = 64;  // the outermost; others have no range
+  static constexpr uint32_t kMost = 1024;  // more than CPython nests calls; others have no range
 
-  uint64_t has_range = 0;  // the innermost in the lowest bit
+  bool Has(uint32_t at) const { return (has_range[at / 64] >> at % 64 & 1) != 0; }
+  void Set(uint32_t at, bool has) {
+    has_range[at / 64] = (has_range[at / 64] & ~(uint64_t{1} << at % 64)) | uint64_t{has}
+                                                                                << at % 64;
+  }
+
+  std::array<uint64_t, kMost / 64> has_range{};
   uint32_t count = 0;
   uint32_t recorded_in = 0;  // the time of recording of those that have one
 };
@@ -212,21 +218,19 @@ void BeginLabel(const void* label, const char* name) {
   const Kept kept = Begin(label, name, true);
   if (kept == Kept::kInList) return;
   const uint32_t time = g_time_of_recording.load(std::memory_order_relaxed);
-  if (unlisted.recorded_in != time) unlisted.has_range = 0;
+  if (unlisted.recorded_in != time) unlisted.has_range = {};
   unlisted.recorded_in = time;
-  unlisted.has_range = unlisted.has_range << 1 | (kept == Kept::kAsRange ? 1 : 0);
-  ++unlisted.count;
+  unlisted.Set(unlisted.count++, kept == Kept::kAsRange);
 }
 
 void EndLabel(const void* label) {
   if (EndListed(label)) return;
   Unlisted& unlisted = t_unlisted;
   if (unlisted.count == 0 || --unlisted.count >= Unlisted::kMost) return;
-  const bool has_range =
-      (unlisted.has_range & 1) != 0 &&
-      unlisted.recorded_in == g_time_of_recording.load(std::memory_order_relaxed);
-  unlisted.has_range >>= 1;
-  if (has_range) PopRange(g_label_domain.load(std::memory_order_relaxed));
+  if (unlisted.Has(unlisted.count) &&
+      unlisted.recorded_in == g_time_of_recording.load(std::memory_order_relaxed)) {
+    PopRange(g_label_domain.load(std::memory_order_relaxed));
+  }
 }
 
 PyObject* WatchLabels(PyObject*, PyObject*) {

@@ -19,6 +19,14 @@ def made_up_torch():
     return types.SimpleNamespace(autograd=types.SimpleNamespace(profiler=profiler))
 
 
+class Group:
+    def rank(self):
+        return 0
+
+    def size(self):
+        return 2
+
+
 class LabelsTest(unittest.TestCase):
     def make(self, compilers=True, **answers):
         self.torch, self.compiled = made_up_torch(), []
@@ -67,6 +75,18 @@ class LabelsTest(unittest.TestCase):
         self.labels.switch_to_callback()
         self.assertEqual(self.methods(), (theirs, self.ours[1]))
         self.assertEqual(self.agent.calls('watch_labels'), [])
+
+    def test_a_group_of_another_backend_than_nccl_needs_the_callback(self):
+        for backend, needs in (('nccl', False), ('cuda:nccl', False), ('gloo', True), ('cpu:gloo,cuda:nccl', True), ('mpi', True)):
+            agent, told = Agent(gloo_contexts='', watch_gloo=1), []
+            sources = Sources(agent)
+            sources.load('lines').send = lambda *_: None
+            group = Group()
+            world = types.SimpleNamespace(pg_map={group: (backend, None)}, pg_group_ranks={}, pg_names={})
+            c10d = types.SimpleNamespace(is_initialized=lambda: True, _world=world)
+            with mock.patch.dict(sys.modules, {'torch.distributed.distributed_c10d': c10d}):
+                sources.load('distributed').Distributed(1, lambda: told.append(backend)).look()
+            self.assertEqual(told, [backend] if needs else [])
 
 
 if __name__ == '__main__':

@@ -187,7 +187,7 @@ class NestedLabels {
   }
 
  private:
-  std::array<char, 128> labels_{};
+  std::array<char, 1100> labels_{};
   size_t open_ = 0;
 };
 
@@ -200,9 +200,9 @@ TEST_F(TorchFunctionsTest, ALabelIsARangeAlsoWhereTheListOfOpenOnesIsFull) {
   ASSERT_EQ(recorded.pushes.size(), 40u);
   EXPECT_EQ(recorded.pops.size(), 40u);
   EXPECT_EQ(recorded.pushes[39].nvtx.name, IdOf(Ask("name", {Text("label 39")})));
-  labels.Begin(100);  // the list's 16 and 64 more
+  labels.Begin(1100);  // the list's 16 and 1024 more
   labels.End();
-  EXPECT_EQ(TakeRecorded().pops.size(), 80u);
+  EXPECT_EQ(TakeRecorded().pops.size(), 1040u);
   labels.Begin(2);
   labels.End();
   EXPECT_EQ(TakeRecorded().size(), 4u);
