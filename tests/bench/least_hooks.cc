@@ -22,7 +22,7 @@ constexpr int kFlags = kMethFastcall | kMethKeywords;
 
 bool g_writes = false;
 size_t g_at = 0;
-alignas(64) std::array<std::byte, size_t{4} << 20> g_ring;  // as the agent's
+alignas(64) std::array<std::byte, size_t{4} << 20> g_ring;
 
 template <size_t kBytes>
 void Write(const void* what) {
@@ -32,33 +32,31 @@ void Write(const void* what) {
   g_at = (g_at + kBytes) % (g_ring.size() - 64);
 }
 
-struct Around {
-  PyObject* original;
-};
-Around g_module, g_backward, g_enter, g_exit;
+// What each calls.
+PyObject *g_module, *g_backward, *g_enter, *g_exit;
 
 PyObject* CallModule(PyObject* self, PyObject* const* arguments, intptr_t count, PyObject* names) {
   Write<48>(self);
-  PyObject* const result = CallAsMethod(g_module.original, self, arguments, count, names);
+  PyObject* const result = CallAsMethod(g_module, self, arguments, count, names);
   Write<24>(self);
   return result;
 }
 
 PyObject* CallBackward(PyObject*, PyObject* const* arguments, intptr_t count, PyObject* names) {
   Write<56>(arguments);
-  PyObject* const result = g_python.PyObject_Vectorcall(g_backward.original, arguments,
-                                                        static_cast<size_t>(count), names);
+  PyObject* const result =
+      g_python.PyObject_Vectorcall(g_backward, arguments, static_cast<size_t>(count), names);
   Write<24>(arguments);
   return result;
 }
 
 PyObject* CallEnter(PyObject* self, PyObject* const* arguments, intptr_t count, PyObject* names) {
   Write<48>(self);
-  return CallAsMethod(g_enter.original, self, arguments, count, names);
+  return CallAsMethod(g_enter, self, arguments, count, names);
 }
 
 PyObject* CallExit(PyObject* self, PyObject* const* arguments, intptr_t count, PyObject* names) {
-  PyObject* const result = CallAsMethod(g_exit.original, self, arguments, count, names);
+  PyObject* const result = CallAsMethod(g_exit, self, arguments, count, names);
   Write<24>(self);
   return result;
 }
@@ -81,9 +79,9 @@ PyMethodDef Define(const char* name, Function function, int flags) {
   return {name, reinterpret_cast<void*>(function), flags, nullptr};
 }
 
-PyObject* Keep(Around& around, PyObject* original) {
+void Keep(PyObject*& place, PyObject* original) {
   g_python.Py_IncRef(original);
-  return around.original = original;
+  place = original;
 }
 
 }  // namespace
