@@ -39,6 +39,10 @@ class ClockMap {
       const double ns = static_cast<double>(static_cast<int64_t>(ticks - origin_)) * ns_per_tick_;
       return raw_ns_ + static_cast<int64_t>(ns + std::copysign(0.5, ns));
     }
+    // The value that is raw_ns(), from which those that it holds are counted.
+    uint64_t origin() const { return origin_; }
+    int64_t raw_ns() const { return raw_ns_; }
+    double ns_per_tick() const { return ns_per_tick_; }
 
    private:
     friend class ClockMap;

@@ -9,9 +9,6 @@ namespace {
 constexpr uint64_t kMostLater = std::numeric_limits<uint32_t>::max();
 constexpr uint32_t kMostNarrow = std::numeric_limits<uint16_t>::max();
 
-// Rows come nearly by time: few are before the first.
-uint64_t BaseFor(int64_t first) { return static_cast<uint64_t>(first) - kMostLater / 4; }
-
 // False: one is too far from `base`.
 bool PackFrom(uint64_t base, std::span<const int64_t> times, uint32_t* later) {
   uint64_t all = 0;
@@ -27,6 +24,13 @@ uint32_t BitsOf(std::span<const uint32_t> ids) {
   uint32_t bits = 0;
   for (const uint32_t id : ids) bits |= id;
   return bits;
+}
+
+template <typename T>
+void PermuteValues(T* values, std::span<const uint32_t> order, void* room) {
+  T* const sorted = static_cast<T*>(room);
+  for (size_t i = 0; i < order.size(); ++i) sorted[i] = values[order[i]];
+  std::copy_n(sorted, order.size(), values);
 }
 
 }  // namespace
@@ -92,6 +96,51 @@ void TimeColumn::Write(size_t first, std::span<const int64_t> times) {
     first += count;
     times = times.subspan(count);
   }
+}
+
+void TimeColumn::Permute(size_t first, std::span<const uint32_t> order, void* room) {
+  if (order.empty()) return;
+  const bool is_in_one = first / kBlock == (first + order.size() - 1) / kBlock;
+  if (is_in_one && blocks_[first / kBlock].whole == 0) {
+    return PermuteValues(later_.data() + first, order, room);
+  }
+  int64_t* const sorted = static_cast<int64_t*>(room);
+  const View view = this->view();
+  for (size_t i = 0; i < order.size(); ++i) sorted[i] = view[first + order[i]];
+  Write(first, {sorted, order.size()});
+}
+
+TimeColumn::Later TimeColumn::LaterFrom(size_t first) {
+  Block& block = blocks_[first / kBlock];
+  if (block.whole != 0) return {};
+  return {&block.base, {later_.data() + first, std::min(kBlock, size() - first)}};
+}
+
+uint64_t TimeColumn::Sum() const {
+  uint64_t sum = 0;
+  for (size_t first = 0; first < size(); first += kBlock) {
+    const Block& block = blocks_[first / kBlock];
+    const size_t count = std::min(kBlock, size() - first);
+    if (block.whole != 0) {
+      const int64_t* const whole = whole_.data() + (block.whole - 1) * kBlock;
+      for (size_t i = 0; i < count; ++i) sum += static_cast<uint64_t>(whole[i]);
+    } else {
+      const uint32_t* const later = later_.data() + first;
+      sum += block.base * count;
+      for (size_t i = 0; i < count; ++i) sum += later[i];
+    }
+  }
+  return sum;
+}
+
+bool TimeColumn::RunCountsUp(size_t first) const {
+  static_assert(kBlock % kRun == 0);
+  if (first % kRun != 0 || first + kRun > size() || blocks_[first / kBlock].whole != 0)
+    return false;
+  const uint32_t* const later = later_.data() + first;
+  uint32_t goes_back = 0;
+  for (size_t i = 1; i < kRun; ++i) goes_back |= static_cast<uint32_t>(later[i] < later[i - 1]);
+  return goes_back == 0;
 }
 
 void TimeColumn::PadTo(size_t size) {
@@ -169,6 +218,14 @@ void IdColumn::Write(size_t first, std::span<const uint32_t> ids) {
     std::copy(ids.begin(), ids.end(), narrow_.begin() + first);
   } else {
     std::copy(ids.begin(), ids.end(), wide_.begin() + first);
+  }
+}
+
+void IdColumn::Permute(size_t first, std::span<const uint32_t> order, void* room) {
+  if (wide_.empty()) {
+    PermuteValues(narrow_.data() + first, order, room);
+  } else {
+    PermuteValues(wide_.data() + first, order, room);
   }
 }
 

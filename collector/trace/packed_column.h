@@ -105,13 +105,36 @@ class TimeColumn {
   void Append(std::span<const int64_t> times);
   void Set(size_t i, int64_t time);
   void Read(size_t first, std::span<int64_t> times) const;
+  // Of all times, by modulo 2^64.
+  uint64_t Sum() const;
   // Instead of those from row `first` on.
   void Write(size_t first, std::span<const int64_t> times);
+  // Row first + i becomes what row first + order[i] was; `room` has 8 B for each.
+  void Permute(size_t first, std::span<const uint32_t> order, void* room);
   // Appends zeros up to `size`.
   void PadTo(size_t size);
   void Truncate(size_t size);
   // Gives back what was reserved, and copies that are not needed (any more).
   void ShrinkToFit();
+
+  // A block as it is kept: each of its times is *base + a row. No rows: they are kept whole. Valid
+  // until the column changes.
+  struct Later {
+    uint64_t* base = nullptr;
+    std::span<uint32_t> rows;
+  };
+  // Of the block that begins with row `first`.
+  Later LaterFrom(size_t first);
+  // A base for times that come nearly in order, of which this is the first.
+  static uint64_t BaseFor(int64_t first) {
+    return static_cast<uint64_t>(first) - (uint64_t{1} << 30);
+  }
+  // The times of rows [first, first + kRun) never go back; false where that takes more than a look.
+  static constexpr size_t kRun = 32;
+  bool RunCountsUp(size_t first) const;
+  static bool Fits(uint64_t base, int64_t time) {
+    return static_cast<uint64_t>(time) - base <= UINT32_MAX;
+  }
 
  private:
   int64_t* WholeOf(const Block& block) { return whole_.data() + (block.whole - 1) * kBlock; }
@@ -157,6 +180,7 @@ class IdColumn {
   void Append(std::span<const uint32_t> ids);
   void Set(size_t i, uint32_t id);
   void Write(size_t first, std::span<const uint32_t> ids);
+  void Permute(size_t first, std::span<const uint32_t> order, void* room);  // as TimeColumn's
   void PadTo(size_t size);
   void Truncate(size_t size) { narrow_.Truncate(size), wide_.Truncate(size); }
   void ShrinkToFit() { narrow_.ShrinkToFit(), wide_.ShrinkToFit(); }

@@ -1,9 +1,9 @@
 #include "collector/trace/load/time_mapping.h"
 
 #include <algorithm>
-#include <array>
 
 #include "collector/trace/at_once.h"
+#include "collector/trace/load/map_spans.h"
 #include "collector/trace/table_columns.h"
 
 namespace ranktap::collector {
@@ -30,47 +30,6 @@ void MakeClocks(const std::vector<v1::ClockReading>& readings, Trace* trace) {
     trace->host_clock = ClockMap(std::move(ticks), Steps::kNever);
     trace->host_ns_per_tick = trace->host_clock.ns_per_tick();
   }
-}
-
-// First start and last end of what has times.
-struct Bounds {
-  int64_t first = INT64_MAX, last = INT64_MIN;
-
-  void Cover(int64_t start, int64_t end) {
-    first = std::min(first, start);
-    last = std::max(last, end);
-  }
-};
-
-enum class Zero { kIsATime, kMeansUntimed };
-
-// One pass over the columns, which are larger than any cache.
-void MapSpans(const ClockMap& clock, Zero zero, TimeColumn* starts, TimeColumn* ends,
-              Bounds* bounds) {
-  std::array<int64_t, TimeColumn::kBlock> start, end;
-  Bounds seen = *bounds;
-  ClockMap::Line line = clock.LineOf(0);
-  for (size_t first = 0, rows = starts->size(); first < rows; first += start.size()) {
-    const size_t count = std::min(start.size(), rows - first);
-    starts->Read(first, {start.data(), count});
-    ends->Read(first, {end.data(), count});
-    for (size_t i = 0; i < count; ++i) {
-      const auto begin = static_cast<uint64_t>(start[i]), finish = static_cast<uint64_t>(end[i]);
-      if (begin == 0 && zero == Zero::kMeansUntimed) {
-        start[i] = end[i] = kUntimed;
-        continue;
-      }
-      const int64_t mapped = clock.Map(begin, &line);
-      // CUPTI writes an end of 0 when its buffers ran out under a running kernel.
-      const int64_t last = finish < begin ? mapped : clock.Map(finish, &line);
-      start[i] = mapped;
-      end[i] = last;
-      seen.Cover(mapped, last);
-    }
-    starts->Write(first, {start.data(), count});
-    ends->Write(first, {end.data(), count});
-  }
-  *bounds = seen;
 }
 
 uint64_t LastTick(const Trace& trace, RangeMatcher& matcher) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -51,7 +52,7 @@ TEST(TimeColumnTest, GivesEveryTimeAsItWasWrittenHoweverFarFromTheOthers) {
     TimeColumn column;
     for (int part = 0; part < 20; ++part) {
       const std::vector<int64_t> more = WanderingTimes(&random, random() % 1500);
-      switch (random() % 4) {
+      switch (random() % 5) {
         case 0:
           for (const int64_t time : more) column.push_back(time);
           times.insert(times.end(), more.begin(), more.end());
@@ -72,8 +73,22 @@ TEST(TimeColumnTest, GivesEveryTimeAsItWasWrittenHoweverFarFromTheOthers) {
           column.Truncate(times.size());
           if (random() % 2 == 0) column.ShrinkToFit();
           break;
+        case 4: {
+          const size_t first = times.empty() ? 0 : random() % times.size();
+          std::vector<uint32_t> order(std::min<size_t>(random() % 1500, times.size() - first));
+          std::iota(order.begin(), order.end(), 0u);
+          std::shuffle(order.begin(), order.end(), random);
+          std::vector<int64_t> room(order.size());
+          column.Permute(first, order, room.data());
+          const std::vector<int64_t> before = times;
+          for (size_t i = 0; i < order.size(); ++i) times[first + i] = before[first + order[i]];
+          break;
+        }
       }
       ASSERT_EQ(ColumnValues(column), times);
+      uint64_t sum = 0;
+      for (const int64_t time : times) sum += static_cast<uint64_t>(time);
+      ASSERT_EQ(column.Sum(), sum);
     }
     std::vector<int64_t> read(times.size());
     column.Read(0, read);
@@ -121,6 +136,21 @@ TEST(TimeColumnTest, WhatIsTakenBackTakesNoMemoryTheNextTime) {
   EXPECT_EQ(column.bytes(), bytes);
 }
 
+TEST(TimeColumnTest, TellsOfARunWhetherItsTimesEverGoBack) {
+  std::vector<int64_t> times(4 * TimeColumn::kRun + 5);
+  for (size_t i = 0; i < times.size(); ++i) times[i] = static_cast<int64_t>(i / 2);
+  times[TimeColumn::kRun + 7] = 0;      // in the second
+  times[3 * TimeColumn::kRun - 1] = 0;  // the last of the third
+  times[3 * TimeColumn::kRun] = -1;     // before the last of the third, which is not asked
+  const TimeColumn column = FilledTimes(times);
+  EXPECT_TRUE(column.RunCountsUp(0));
+  EXPECT_FALSE(column.RunCountsUp(TimeColumn::kRun));
+  EXPECT_FALSE(column.RunCountsUp(2 * TimeColumn::kRun));
+  EXPECT_TRUE(column.RunCountsUp(3 * TimeColumn::kRun));
+  EXPECT_FALSE(column.RunCountsUp(1)) << "no run begins there";
+  EXPECT_FALSE(column.RunCountsUp(4 * TimeColumn::kRun)) << "five rows are no run";
+}
+
 TEST(TimeColumnTest, IsSearchedLikeAnArray) {
   const TimeColumn column = FilledTimes({kUnknownTime, 3, 5, 5, 9 * kSecondOfColumn});
   const auto first = std::lower_bound(column.begin(), column.end(), 5);
@@ -153,6 +183,16 @@ TEST(IdColumnTest, GivesEveryNumberAsItWasWrittenAndTakesTwoBytesUntilOneDoesNot
   column.PadTo(6);
   ids.resize(4), ids.resize(6);
   EXPECT_EQ(ColumnValues(column), ids);
+}
+
+TEST(IdColumnTest, IsPutIntoAnotherOrderWhetherItsNumbersFitOrNot) {
+  for (const uint32_t most : {9u, 70'000u}) {
+    IdColumn column;
+    column.Append(std::vector<uint32_t>{1, 2, 3, most});
+    uint64_t room[3];
+    column.Permute(1, std::vector<uint32_t>{2, 0, 1}, room);
+    EXPECT_EQ(ColumnValues(column), (std::vector<uint32_t>{1, most, 2, 3}));
+  }
 }
 
 TEST(IdColumnTest, OneThatDoesNotFitMayBeSetLater) {
