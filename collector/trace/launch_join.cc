@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "collector/trace/at_once.h"
@@ -20,9 +21,49 @@ int64_t LatestCallOf(int64_t work_start) {
   return work_start > kLatest - kMostClockError ? kLatest : work_start + kMostClockError;
 }
 
-// Rows of the API calls by correlation id. Ids of one thread count up with the time: the column
-// itself is the index. Those of one process have few holes, so a plain array does for all others
-// but hostile or very sparse traces, which get a sorted list.
+// Rows of ids that count up: the column itself is the index. Neighbours in time are mostly of two
+// streams, whose launches are far from each other: what follows either of the last two places is
+// looked at first, then ever more around the last.
+class CountingIds {
+ public:
+  explicit CountingIds(const Column<uint32_t>& ids) : ids_(ids.data()), rows_(ids.size()) {}
+
+  uint32_t Find(uint32_t id) {
+    if (const size_t row = FindBehind(at_, id); row != rows_) {
+      at_ = row + 1;
+      return static_cast<uint32_t>(row);
+    }
+    size_t row = FindBehind(before_, id);
+    if (row == rows_) row = Search(id);
+    const bool is_there = row < rows_ && ids_[row] == id;
+    before_ = std::exchange(at_, row + (is_there ? 1 : 0));
+    return is_there ? static_cast<uint32_t>(row) : kNone;
+  }
+
+ private:
+  // rows_: not there.
+  size_t FindBehind(size_t at, uint32_t id) const {
+    for (const size_t end = std::min(at + 4, rows_); at < end; ++at) {
+      if (ids_[at] == id) return at;
+    }
+    return rows_;
+  }
+  // The first that is not before it.
+  size_t Search(uint32_t id) const {
+    size_t near = 16, from = std::min(at_, rows_), to = from;
+    while (from > 0 && ids_[from - 1] >= id) from -= std::min(from, near *= 2);
+    while (to < rows_ && ids_[to] < id) to += std::min(rows_ - to, near *= 2);
+    return static_cast<size_t>(std::lower_bound(ids_ + from, ids_ + to, id) - ids_);
+  }
+
+  const uint32_t* ids_;
+  size_t rows_;
+  size_t at_ = 0, before_ = 0;
+};
+
+// Rows of the API calls by correlation id. Ids of one thread count up with the time. Those of one
+// process have few holes, so a plain array does for all others but hostile or very sparse traces,
+// which get a sorted list.
 class CallIndex {
  public:
   explicit CallIndex(const ApiCalls& calls) : calls_(calls) {
@@ -42,11 +83,12 @@ class CallIndex {
     }
   }
 
-  // Fastest for ids that nearly count up. `last`: where the search before found its row; 0 at
-  // first.
-  uint32_t Find(uint32_t correlation, int64_t work_start, size_t* last) const {
+  // Then CountingIds are the index, and Find finds nothing.
+  bool counts_up() const { return counts_up_; }
+  const Column<uint32_t>& ids() const { return calls_.correlation; }
+
+  uint32_t Find(uint32_t correlation, int64_t work_start) const {
     const int64_t start = LatestCallOf(work_start);
-    if (counts_up_) return FindAround(correlation, last);
     if (!dense_.empty()) {
       const uint64_t at = uint64_t{correlation} - low_;
       if (correlation < low_ || at >= dense_.size() || dense_[at] == kNone) return kNone;
@@ -63,24 +105,6 @@ class CallIndex {
   }
 
  private:
-  uint32_t FindAround(uint32_t correlation, size_t* last) const {
-    constexpr size_t kNear = 16;
-    const Column<uint32_t>& ids = calls_.correlation;
-    size_t at = *last;
-    for (const size_t end = std::min(at + 4, ids.size()); at < end; ++at) {
-      if (ids[at] == correlation) {
-        *last = at + 1;
-        return static_cast<uint32_t>(at);
-      }
-    }
-    size_t from = at < kNear ? 0 : at - kNear, to = std::min(ids.size(), at + kNear);
-    if (from > 0 && ids[from] > correlation) from = 0;
-    if (to < ids.size() && ids[to] <= correlation) to = ids.size();
-    at = static_cast<size_t>(std::lower_bound(ids.begin() + from, ids.begin() + to, correlation) -
-                             ids.begin());
-    *last = at;
-    return at < ids.size() && ids[at] == correlation ? static_cast<uint32_t>(at) : kNone;
-  }
   void FillDense(uint64_t width) {
     dense_.assign(width, kNone);
     for (uint32_t row = 0; row < calls_.size(); ++row) {
@@ -115,24 +139,32 @@ class CallIndex {
 constexpr size_t kRowsAPage = 4096 / sizeof(uint32_t);
 constexpr size_t kRowsAtATime = 1 << 16;  // joined by one thread; a thread takes longer than fewer
 
+// Launches of rows [first, end); `find` takes an id and its row.
+template <typename Find>
+void JoinRows(const DeviceWork& work, size_t first, size_t end, uint32_t* launch, Find&& find) {
+  const uint32_t* const ids = work.correlation.data();
+  PagesAhead pages;
+  for (size_t i = first; i < end; ++i) {
+    if (i % kRowsAPage == 0) {
+      pages.Prepare(launch + first, (i - first) * sizeof(*launch), (end - first) * sizeof(*launch));
+    }
+    // 0 does not name a correlation: work that a device launched itself.
+    launch[i] = ids[i] == 0 ? kNone : find(ids[i], i);
+  }
+}
+
 void Join(const CallIndex& calls, DeviceWork* work) {
   const size_t rows = work->size();
   work->launch.Truncate(0);
   uint32_t* const launch = work->launch.Grow(rows);
   ForEachOnIdle((rows + kRowsAtATime - 1) / kRowsAtATime, [&](size_t part) {
     const size_t first = part * kRowsAtATime, end = std::min(rows, first + kRowsAtATime);
-    PagesAhead pages;
-    size_t last = 0;
-    for (size_t i = first; i < end; ++i) {
-      if (i % kRowsAPage == 0) {
-        pages.Prepare(launch + first, (i - first) * sizeof(*launch),
-                      (end - first) * sizeof(*launch));
-      }
-      // 0 does not name a correlation: work that a device launched itself.
-      launch[i] = work->correlation[i] == 0
-                      ? kNone
-                      : calls.Find(work->correlation[i], work->start[i], &last);
+    if (calls.counts_up()) {
+      CountingIds ids(calls.ids());
+      return JoinRows(*work, first, end, launch, [&](uint32_t id, size_t) { return ids.Find(id); });
     }
+    JoinRows(*work, first, end, launch,
+             [&](uint32_t id, size_t i) { return calls.Find(id, work->start[i]); });
   });
 }
 

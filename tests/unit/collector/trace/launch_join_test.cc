@@ -54,6 +54,28 @@ TEST(LaunchJoinTest, IdsThatCountUpAreFoundHoweverFarApartTheWorkIs) {
   }
 }
 
+// As two streams run them: those of the second were launched up to 5,000 calls earlier, and every
+// eighth call was lost. Seed 44.
+TEST(LaunchJoinTest, TheWorkOfTwoStreamsFindsItsCallsThoughSomeAreLost) {
+  Trace trace;
+  std::vector<uint32_t> row_of(20'001, kNone);
+  for (uint32_t id = 1; id <= 20'000; ++id) {
+    if (id % 8 == 0) continue;
+    row_of[id] = static_cast<uint32_t>(trace.api_calls.size());
+    AddCall(&trace, id, id);
+  }
+  std::mt19937 random(44);
+  for (uint32_t id = 1; id <= 20'000; ++id) {
+    AddKernel(&trace, id, 30'000 + id);
+    const uint32_t earlier = 1 + random() % 5'000;
+    if (random() % 10 == 0 && earlier < id) AddKernel(&trace, id - earlier, 30'000 + id);
+  }
+  JoinLaunches(&trace);
+  for (size_t i = 0; i < trace.kernels.size(); ++i) {
+    ASSERT_EQ(trace.kernels.launch[i], row_of[trace.kernels.correlation[i]]) << i;
+  }
+}
+
 // Ids wrap after hours; a device's clock is off by microseconds.
 constexpr int64_t kMs = 1'000'000, kUs = 1'000;
 
