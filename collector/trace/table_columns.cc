@@ -21,7 +21,8 @@ void Gather(const void* from, const std::vector<uint32_t>& order, void* to) {
 class StartOrder {
  public:
   const std::vector<uint32_t>& Of(const TimeColumn& starts, uint32_t begin, uint32_t rows) {
-    start_.assign(starts.begin() + begin, starts.begin() + begin + rows);
+    start_.resize(rows);
+    starts.Read(begin, start_);
     const int64_t* const start = start_.data();
     const auto before = [start](uint32_t a, uint32_t b) {
       return start[a] != start[b] ? start[a] < start[b] : a < b;
@@ -38,7 +39,7 @@ class StartOrder {
       latest = std::max(latest, start[i]);
     }
     ahead_.resize(ahead), behind_.resize(behind);
-    std::sort(behind_.begin(), behind_.end(), before);
+    if (!std::ranges::is_sorted(behind_, before)) std::ranges::sort(behind_, before);
     order_.resize(rows);
     std::merge(ahead_.begin(), ahead_.end(), behind_.begin(), behind_.end(), order_.begin(),
                before);
@@ -59,9 +60,7 @@ void PermuteRows(Table& table, uint32_t begin, const std::vector<uint32_t>& orde
     if (column.size() <= begin) return;
     column.PadTo(begin + order.size());
     if constexpr (PackedColumn<std::remove_reference_t<decltype(column)>>) {
-      auto* const sorted = reinterpret_cast<decltype(column.back())*>(scratch->data());
-      for (size_t i = 0; i < order.size(); ++i) sorted[i] = column[begin + order[i]];
-      column.Write(begin, {sorted, order.size()});
+      column.Permute(begin, order, scratch->data());
     } else {
       auto* const values = column.data() + begin;
       std::memcpy(scratch->data(), values, order.size() * sizeof(*values));
@@ -101,21 +100,36 @@ std::vector<UnsortedRows> FindUnsorted(const TimeColumn& starts) {
   std::vector<UnsortedRows> found;
   const TimeColumn::View start = starts.view();
   int64_t latest = std::numeric_limits<int64_t>::min();
+  int64_t least = latest;  // of the rows found last, of those that are behind others
   for (uint32_t i = 0, rows = static_cast<uint32_t>(starts.size()); i < rows; ++i) {
     if (start[i] >= latest) {
+      if (starts.RunCountsUp(i)) i += TimeColumn::kRun - 1;
       latest = start[i];
       continue;
     }
+    if (!found.empty() && found.back().end == i && start[i] >= least) {  // it changes no other row
+      found.back().end = i + 1;
+      continue;
+    }
     UnsortedRows grown{i, i + 1, latest};
+    bool is_merged = false;
     while (true) {  // back to the first row that begins later
       const uint32_t sorted_from = found.empty() ? 0 : found.back().end;
-      grown.begin = static_cast<uint32_t>(
-          std::upper_bound(starts.begin() + sorted_from, starts.begin() + grown.begin, start[i]) -
-          starts.begin());
+      for (int near = 16; near > 0 && grown.begin > sorted_from; --near) {  // mostly it is there
+        if (start[grown.begin - 1] <= start[i]) break;
+        --grown.begin;
+      }
+      if (grown.begin > sorted_from && start[grown.begin - 1] > start[i]) {
+        grown.begin = static_cast<uint32_t>(
+            std::upper_bound(starts.begin() + sorted_from, starts.begin() + grown.begin, start[i]) -
+            starts.begin());
+      }
       if (grown.begin > sorted_from || found.empty() || found.back().latest <= start[i]) break;
       grown.begin = found.back().begin;
       found.pop_back();
+      is_merged = true;
     }
+    least = is_merged ? std::min(least, start[i]) : start[i];
     found.push_back(grown);
   }
   return found;
