@@ -1,6 +1,7 @@
 #include "collector/cli/large_run.h"
 
 #include <fmt/core.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <charconv>
@@ -9,7 +10,9 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "collector/facts/each_trace.h"
 #include "collector/facts/sync_calls.h"
@@ -18,6 +21,7 @@
 #include "collector/stacks/proc_files.h"
 #include "collector/trace/load/run_reader.h"
 #include "collector/trace/load/trace_loader.h"
+#include "collector/trace/table_columns.h"
 
 namespace ranktap::collector {
 namespace {
@@ -27,6 +31,7 @@ namespace fs = std::filesystem;
 // Measured (docs/measurements/analysis.md), an event: what tables take; what is kept of each rank
 // with them; and what the analyses take beside that of the ranks that they work on.
 constexpr uint64_t kTableBytes = 20, kKeptBytes = 20, kWorkBytes = 70;
+constexpr size_t kPage = 4096, kPagesWorthACall = 64;
 // A third of what is free is worth a word.
 constexpr uint64_t kMuch = 3;
 
@@ -78,6 +83,16 @@ std::string RanksWithin(const Sizes& sizes, uint64_t most, size_t at_once) {
     ranks.insert(rank);
   }
   return ranks.empty() || ranks.size() == sizes.by_rank.size() ? "" : "--ranks " + ListOf(ranks);
+}
+
+void DropFrom(const ReportOptions& options, Trace* trace, SpareColumns* spare) {
+  CallsOfSyncRecords(*trace);
+  if (!options.by_grid) trace->kernels.shape = {};
+  spare->Give(std::exchange(trace->api_calls.correlation, {}));
+  spare->Give(std::exchange(trace->kernels.correlation, {}));
+  trace->copies.correlation = {};
+  trace->memsets.correlation = {};
+  trace->graph_launches.correlation = {};
 }
 
 }  // namespace
@@ -153,15 +168,38 @@ RunRoom RoomFor(const std::vector<std::string>& paths, const RunSelection& selec
 }
 
 void DropUnread(const ReportOptions& options, Run* run) {
-  ForEachTraceAtOnce(*run, [&options, run](uint32_t t) {
-    Trace& trace = run->traces[t];
-    CallsOfSyncRecords(trace);
-    trace.api_calls.correlation = {};
-    if (!options.by_grid) trace.kernels.shape = {};
-    for (DeviceWork* const work : std::initializer_list<DeviceWork*>{
-             &trace.kernels, &trace.copies, &trace.memsets, &trace.graph_launches}) {
-      work->correlation = {};
-    }
+  SpareColumns spare;
+  ForEachTraceAtOnce(*run, [&](uint32_t t) { DropFrom(options, &run->traces[t], &spare); });
+}
+
+LeaveOut DropsUnread(const ReportOptions& options, const RunSelection& selection) {
+  const bool is_all = selection.ranks.empty() && selection.steps.empty() &&
+                      selection.window.empty() && selection.job == 0 && selection.ncu.empty();
+  if (!is_all) return {};
+  return [&options](Trace* trace, SpareColumns* spare) { DropFrom(options, trace, spare); };
+}
+
+void ReturnColumns(Run* run) {
+  std::vector<std::pair<uintptr_t, size_t>> pages;  // from, bytes
+  const auto add = [&pages](const auto& array) {
+    const size_t whole = array.bytes() / kPage;
+    if (whole < kPagesWorthACall) return;
+    const uintptr_t from = (reinterpret_cast<uintptr_t>(array.data()) + kPage - 1) / kPage * kPage;
+    pages.emplace_back(from, (whole - 1) * kPage);
+  };
+  for (Trace& trace : run->traces) {
+    ForEachTable(trace, [&add](auto& table) {
+      ForEachColumnOf(table, [&add](auto& column) {
+        if constexpr (PackedColumn<std::remove_reference_t<decltype(column)>>) {
+          add(column.array());
+        } else {
+          add(column);
+        }
+      });
+    });
+  }
+  ForEachAtOnce(pages.size(), [&pages](size_t i) {
+    ::madvise(reinterpret_cast<void*>(pages[i].first), pages[i].second, MADV_DONTNEED);
   });
 }
 

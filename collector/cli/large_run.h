@@ -9,6 +9,7 @@
 
 #include "collector/cli/run_selection.h"
 #include "collector/report/options.h"
+#include "collector/trace/load/run_reader.h"
 #include "collector/trace/processors.h"
 
 namespace ranktap::collector {
@@ -36,5 +37,11 @@ RunRoom RoomFor(const std::vector<std::string>& paths, const RunSelection& selec
 // These are the correlation ids of device work and of API calls, whose launches and records of
 // synchronisation are joined, and the launches' shapes.
 void DropUnread(const ReportOptions& options, Run* run);
+// The same as each trace is loaded, where nothing is filtered; else it does nothing.
+LeaveOut DropsUnread(const ReportOptions& options, const RunSelection& selection);
+
+// Gives the pages of all columns back to the kernel on all processors, when all is printed: nobody
+// may read a column after it. As a process ends, the kernel takes them back on one.
+void ReturnColumns(Run* run);
 
 }  // namespace ranktap::collector

@@ -15,7 +15,6 @@
 #include "collector/import/execution/link_traces.h"
 #include "collector/import/importer.h"
 #include "collector/trace/load/parallel_load.h"
-#include "collector/trace/load/run_reader.h"
 #include "collector/trace/load/trace_loader.h"
 #include "collector/trace/sort_rows.h"
 #include "collector/trace/table_columns.h"
@@ -233,8 +232,8 @@ std::string NothingIn(const std::string& directory) {
 
 }  // namespace
 
-Result<Run> OpenRun(const std::vector<std::string>& paths,
-                    const std::function<bool(const std::string& path)>& wants) {
+Result<Run> OpenRun(const std::vector<std::string>& paths, const WantsTrace& wants,
+                    const LeaveOut& leave_out) {
   if (paths.empty()) return Failure{"no file or run is named"};
   if (paths.size() > 1) return LoadForeign(paths);
   std::error_code error;
@@ -243,10 +242,10 @@ Result<Run> OpenRun(const std::vector<std::string>& paths,
         fs::file_size(paths[0], error) == 0) {
       return Failure{fmt::format("{}: is empty", paths[0])};
     }
-    return IsForeign(paths[0]) ? LoadForeign(paths) : LoadRun(paths[0]);
+    return IsForeign(paths[0]) ? LoadForeign(paths) : LoadRun(paths[0], {}, leave_out);
   }
   const Result<RunFiles> files = FindTraces(paths[0]);
-  if (files && !files->traces.empty()) return LoadRun(paths[0], wants);
+  if (files && !files->traces.empty()) return LoadRun(paths[0], wants, leave_out);
   const std::vector<std::string> foreign = ForeignFilesIn(paths[0]);
   if (!foreign.empty()) return LoadForeign(foreign);
   if (!fs::exists(fs::path(paths[0]) / "run.json", error)) return Failure{NothingIn(paths[0])};

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "collector/file/result.h"
+#include "collector/trace/load/run_reader.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
@@ -23,8 +23,8 @@ Result<std::vector<Trace>> LoadFile(const std::string& path);
 // one level deep; memory snapshots and timelines count only where nothing else is in it). Several:
 // each a file. Ranks come from the files, else from names like "rank3.json"; the times of all ranks
 // count from the same moment. Files that could not be read are in Run::problems; fails when nothing
-// could be. `wants`: which of a run directory's traces; empty: all.
-Result<Run> OpenRun(const std::vector<std::string>& paths,
-                    const std::function<bool(const std::string& path)>& wants = {});
+// could be. `wants`: which of a run directory's traces; empty: all. `leave_out`: of our own traces.
+Result<Run> OpenRun(const std::vector<std::string>& paths, const WantsTrace& wants = {},
+                    const LeaveOut& leave_out = {});
 
 }  // namespace ranktap::collector

@@ -34,7 +34,7 @@ class PagesAhead {
   }
 
  private:
-  static constexpr size_t kPage = 4096, kAhead = 256 << 10;
+  static constexpr size_t kPage = 4096, kAhead = 128 << 10;
   uintptr_t begin_ = 0, taken_ = 0;
   bool works_ = true;  // false: an older kernel
 };

@@ -14,11 +14,9 @@ namespace ranktap::collector {
 
 // load(path) of each path, in their order. `load` is called from several threads at once. `bytes`:
 // of all, where load() counts them in Progress(); else files are counted.
-template <typename Loaded>
-std::vector<std::optional<Result<Loaded>>> LoadInParallel(
-    const std::vector<std::string>& paths, Result<Loaded> (*load)(const std::string& path),
-    uint64_t bytes = 0) {
-  std::vector<std::optional<Result<Loaded>>> loaded(paths.size());
+template <typename Load>
+auto LoadInParallel(const std::vector<std::string>& paths, Load&& load, uint64_t bytes = 0) {
+  std::vector<std::optional<decltype(load(paths[0]))>> loaded(paths.size());
   const uint64_t files = paths.size() > 1 ? paths.size() : 0;
   Progress().Begin("loading", bytes > 0 ? bytes : files);
   ForEachAtOnce(loaded.size(), [&](size_t i) {

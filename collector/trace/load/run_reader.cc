@@ -126,14 +126,19 @@ void Describe(const RunInfo& run, Trace* trace) {
   }
 }
 
-Result<Run> LoadRun(const std::string& path, const WantsTrace& wants) {
+Result<Run> LoadRun(const std::string& path, const WantsTrace& wants, const LeaveOut& leave_out) {
   Result<RunFiles> files = FindTraces(path);
   if (!files) return Failure{files.message()};
   if (wants) std::erase_if(files->traces, [&](const std::string& file) { return !wants(file); });
   if (files->traces.empty()) {
     return Failure{fmt::format("{}: no traces in it; no traced process emitted an event", path)};
   }
-  auto loaded = LoadInParallel(files->traces, &LoadTrace);
+  SpareColumns spare;
+  auto loaded = LoadInParallel(files->traces, [&](const std::string& file) {
+    Result<Trace> trace = LoadTrace(file, &spare);
+    if (trace && leave_out) leave_out(&*trace, &spare);
+    return trace;
+  });
   Run run;
   run.path = path;
   run.info = std::move(files->info);

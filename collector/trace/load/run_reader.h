@@ -7,6 +7,7 @@
 
 #include "collector/file/result.h"
 #include "collector/file/run_info.h"
+#include "collector/trace/load/spare_columns.h"
 #include "collector/trace/run.h"
 
 namespace ranktap::collector {
@@ -23,9 +24,12 @@ struct RunFiles {
 Result<RunFiles> FindTraces(const std::string& path);
 
 // Loads every trace, or those whose path `wants` holds for, several at a time. Fails when there is
-// none.
+// none. `leave_out` may take columns that nobody will ask for out of a loaded trace, and give their
+// memory to the next ones; it is called from several threads.
 using WantsTrace = std::function<bool(const std::string& path)>;
-Result<Run> LoadRun(const std::string& path, const WantsTrace& wants = {});
+using LeaveOut = std::function<void(Trace* trace, SpareColumns* spare)>;
+Result<Run> LoadRun(const std::string& path, const WantsTrace& wants = {},
+                    const LeaveOut& leave_out = {});
 
 // Merges what run.json and the trace itself say; the trace is asked first.
 void Describe(const RunInfo& run, Trace* trace);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <type_traits>
 
 #include "collector/file/read_run_info.h"
 #include "collector/file/trace_state.h"
@@ -52,11 +53,14 @@ constexpr uint64_t kEventsAllowed = 1 << 20, kEventsAByte = 64;
 class Loader {
  public:
   // `events`: that the file says it holds; 0: not known. `file_bytes` bounds how many are taken.
-  Loader(Trace* trace, uint64_t events, uint64_t file_bytes)
+  Loader(Trace* trace, uint64_t events, uint64_t file_bytes, SpareColumns* spare)
       : trace_(trace), tables_(trace), most_events_(kEventsAllowed + file_bytes * kEventsAByte) {
     if (events < kFewEvents) return;
     const size_t rows = std::min(events, kMostReserved);
-    const auto reserve = [rows](auto& column) {
+    const auto reserve = [rows, spare](auto& column) {
+      if constexpr (std::is_same_v<decltype(column), Column<uint32_t>&>) {
+        if (spare != nullptr) column = spare->Take();
+      }
       column.Grow(rows);
       column.Truncate(0);
     };
@@ -352,10 +356,11 @@ uint64_t EventsIn(std::span<const Block> blocks, uint64_t file_bytes) {
 
 // `at_once`: blocks that are taken in halves on all processors. Empty: a frame is malformed, and
 // they are to be taken one by one.
-std::optional<Trace> Load(TraceReader* reader, uint64_t events, std::span<const Block> at_once) {
+std::optional<Trace> Load(TraceReader* reader, uint64_t events, std::span<const Block> at_once,
+                          SpareColumns* spare) {
   Trace trace;
   trace.path = reader->path();
-  Loader loader(&trace, events, reader->file_bytes());
+  Loader loader(&trace, events, reader->file_bytes(), spare);
   for (Block block; reader->Next(&block);) {
     loader.AddBlock(block);
     bool all = true;
@@ -382,17 +387,19 @@ uint64_t CountEvents(const std::string& path) {
   return reader ? EventsIn(reader->ListBlocks(), reader->file_bytes()) : 0;
 }
 
-Result<Trace> LoadTrace(const std::string& path) {
+Result<Trace> LoadTrace(const std::string& path, SpareColumns* spare) {
   Result<TraceReader> reader = TraceReader::Open(path);
   if (!reader) return Failure{reader.message()};
   const std::vector<Block> blocks = reader->ListBlocks();
   const uint64_t events = EventsIn(blocks, reader->file_bytes());
   if (events >= kFewEvents) {
-    if (std::optional<Trace> trace = Load(&*reader, events, blocks)) return std::move(*trace);
+    if (std::optional<Trace> trace = Load(&*reader, events, blocks, spare)) {
+      return std::move(*trace);
+    }
     reader = TraceReader::Open(path);
     if (!reader) return Failure{reader.message()};
   }
-  return *Load(&*reader, events, {});
+  return *Load(&*reader, events, {}, spare);
 }
 
 }  // namespace ranktap::collector

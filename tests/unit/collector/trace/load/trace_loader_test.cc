@@ -83,9 +83,6 @@ class ManyBlocks : public testing::Test {
     }
   }
 
-  TemporaryDirectory directory_;
-
- private:
   static std::vector<std::string> Columns(Trace* trace) {
     std::vector<std::string> columns;
     ForEachTable(*trace, [&columns](auto& table) {
@@ -98,6 +95,8 @@ class ManyBlocks : public testing::Test {
     });
     return columns;
   }
+
+  TemporaryDirectory directory_;
 };
 
 // The last byte of the frame's events becomes one that another must follow.
@@ -122,6 +121,20 @@ constexpr uint32_t kHost = 1, kDevice = 2;  // writers of a TrainingTrace
 
 TEST_F(ManyBlocks, AreLoadedAtOnceAsOneAfterTheOther) {
   ExpectLoadedAsInTurn([](size_t, std::string*) {}, 0);
+}
+
+TEST_F(ManyBlocks, AreTheSameInTheMemoryOfAnotherTrace) {
+  const std::string path = directory_ / "whole.trace";
+  Result<Trace> expected = LoadTrace(path);
+  SpareColumns spare;
+  Column<uint32_t> small, large;
+  small.Grow(1'000), large.Grow(2'000'000);
+  const uint32_t* const memory = large.data();
+  spare.Give(std::move(small)), spare.Give(std::move(large));
+  Result<Trace> got = LoadTrace(path, &spare);
+  ASSERT_TRUE(got.ok() && expected.ok());
+  EXPECT_EQ(Columns(&*got), Columns(&*expected));
+  EXPECT_NE(spare.Take().data(), memory) << "the loader took it";
 }
 
 TEST_F(ManyBlocks, AMalformedFrameOfEitherHalfLeavesNothingOfItselfAndAllOthers) {
