@@ -16,10 +16,15 @@ struct Backlog {
   // where launches are missing for longer, work without one may be any step's.
   std::map<std::pair<uint32_t, uint32_t>, int64_t> first_known;
 
-  bool Holds(const DeviceSpan& span) const {
-    if (span.launch != kNone) return false;
-    const auto known = first_known.find({span.device, span.stream});
-    return known != first_known.end() && span.start < known->second;
+  // Inlined, where other fields than `launch` are read for few.
+  [[gnu::always_inline]] bool Holds(const DeviceSpan& span) const {
+    return span.launch == kNone && BeginsBefore(span.device, span.stream, span.start);
+  }
+
+ private:
+  bool BeginsBefore(uint32_t device, uint32_t stream, int64_t start) const {
+    const auto known = first_known.find({device, stream});
+    return known != first_known.end() && start < known->second;
   }
 };
 

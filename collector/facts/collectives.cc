@@ -30,16 +30,22 @@ struct Identity {
   bool has_group = true;
   uint32_t device = 0, stream = 0;  // where it has none
   size_t sharers = 1;               // traces whose calls it may meet, to reserve room for
+  uint64_t sequence = 0;            // 0: its calls are counted
 };
-// A collective as one rank ran it.
+// A collective as one rank ran it. 64 ranks have millions, all at once.
 struct Call {
   uint32_t identity = 0;  // index into Calls::identities
-  uint64_t sequence = 0;
-  CollectiveMember member;
+  uint32_t work = 0;      // as CollectiveMember's, and so its times
+  int64_t start = 0, end = 0;
 };
 struct Calls {
+  uint32_t trace = 0;
   std::vector<Identity> identities;
   std::vector<Call> list;
+
+  CollectiveMember MemberOf(const Call& call) const {
+    return {trace, call.work, call.start, call.end};
+  }
 };
 
 Identity Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Collective* described) {
@@ -85,23 +91,24 @@ Identity Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Coll
   return identity;
 }
 
+size_t CommunicationOf(const Trace& trace) {
+  size_t pieces = 0;
+  for (const StreamWork& stream : WorkOfStreams(trace)) {
+    pieces += stream.Of(WorkKind::kCommunication).pieces;
+  }
+  return pieces;
+}
+
 Calls CallsOf(const Run& run, uint32_t t) {
   const Trace& trace = run.traces[t];
-  Calls calls;
+  Calls calls{.trace = t};
   // By device, stream, kernel and the operator that says what it is.
   std::map<std::tuple<uint32_t, uint32_t, uint32_t, std::string_view>, uint32_t> undescribed;
   std::unordered_map<const Collective*, uint32_t> by_description;
-  size_t count = 0;
-  for (const StreamWork& stream : WorkOfStreams(trace)) {
-    count += stream.Of(WorkKind::kCommunication).pieces;
-  }
+  const size_t count = CommunicationOf(trace);
   if (count == 0) return calls;
   calls.list.reserve(count);
-  uint32_t next_work = 0;
-  for (const DeviceSpan& span : DeviceTimeline(trace)) {
-    const uint32_t work = next_work++;
-    if (span.kind != WorkKind::kCommunication) continue;
-    const Collective* const described = DescriptionOf(trace, span.row);
+  const auto identity_of = [&](const DeviceSpan& span, const Collective* described) {
     const auto next = static_cast<uint32_t>(calls.identities.size());
     const uint32_t identity = described != nullptr
                                   ? by_description.try_emplace(described, next).first->second
@@ -110,11 +117,17 @@ Calls CallsOf(const Run& run, uint32_t t) {
                                                       OperatorThatCommunicates(trace, span.row)},
                                                      next)
                                         .first->second;
-    if (identity == next) calls.identities.push_back(Identify(run, t, span, described));
-    calls.list.push_back({identity,
-                          described == nullptr ? 0 : described->sequence,
-                          {t, work, span.start, span.end}});
-  }
+    if (identity == next) {
+      calls.identities.push_back(Identify(run, t, span, described));
+      calls.identities.back().sequence = described == nullptr ? 0 : described->sequence;
+    }
+    return identity;
+  };
+  DeviceTimeline(trace).ForEachOfKind(
+      WorkKind::kCommunication, [&](uint32_t work, const DeviceSpan& span) {
+        const uint32_t identity = identity_of(span, DescriptionOf(trace, span.row));
+        calls.list.push_back({identity, work, span.start, span.end});
+      });
   return calls;
 }
 
@@ -131,9 +144,9 @@ class Matcher {
       const Identity& identity = calls.identities[call.identity];
       const uint32_t key = numbers[call.identity];
       const uint64_t ordinal = counts[key]++;
-      CollectiveRun* into = &Find(key, call.sequence != 0 ? call.sequence : ordinal);
+      CollectiveRun* into = &Find(key, identity.sequence != 0 ? identity.sequence : ordinal);
       // A sequence number names one call, which may run several kernels.
-      if (!into->members.empty() && into->members.back().trace == call.member.trace) {
+      if (!into->members.empty() && into->members.back().trace == calls.trace) {
         into = &Find(Number(identity.key + "|again"), ordinal);
       }
       if (into->members.empty()) {
@@ -141,7 +154,7 @@ class Matcher {
       } else if (into->members.size() == 1) {  // not before: calls that nobody shares are many
         into->members.reserve(identity.sharers);
       }
-      into->members.push_back(call.member);
+      into->members.push_back(calls.MemberOf(call));
     }
   }
   // Oldest first.
@@ -212,7 +225,7 @@ std::string HostGroupKey(const Trace& trace, uint32_t t, uint32_t size) {
 // without its group. So nothing where gloo has several.
 Calls ProfiledGlooOf(const Run& run, uint32_t t) {
   const Trace& trace = run.traces[t];
-  Calls calls;
+  Calls calls{.trace = t};
   if (HasSeveralProfiledGlooGroups(run)) return calls;
   uint32_t size = trace.info.world_size.value_or(0);
   for (const ProcessGroup& group : trace.process_groups) {
@@ -237,7 +250,7 @@ Calls ProfiledGlooOf(const Run& run, uint32_t t) {
     identity.key = fmt::format("gloo|{}|{}|{}{}{}", size, as.type(), as.bytes, window,
                                is_pair ? fmt::format("|{}", t) : "");
     calls.list.push_back(
-        {static_cast<uint32_t>(calls.list.size()), 0, {t, kNone, ops.start[op], ops.end[op]}});
+        {static_cast<uint32_t>(calls.list.size()), kNone, ops.start[op], ops.end[op]});
   }
   return calls;
 }
@@ -247,7 +260,7 @@ Calls HostCallsOf(const Run& run, uint32_t t) {
   const Trace& trace = run.traces[t];
   if (!trace.is_ours()) return ProfiledGlooOf(run, t);
   const Ranges& ranges = trace.ranges;
-  Calls calls;
+  Calls calls{.trace = t};
   std::map<std::pair<uint32_t, uint32_t>, size_t>
       contexts;  // by size and context: which of that size
   std::map<uint32_t, size_t> of_size;
@@ -266,9 +279,8 @@ Calls HostCallsOf(const Run& run, uint32_t t) {
     identity.key =
         is_named ? fmt::format("group|{}|{}", group->name, fmt::join(group->ranks, ","))
                  : fmt::format("host|{}|{}{}", size, at->second, HostGroupKey(trace, t, size));
-    calls.list.push_back({static_cast<uint32_t>(calls.list.size()),
-                          0,
-                          {t, kNone, ranges.start[row], ranges.end[row]}});
+    calls.list.push_back(
+        {static_cast<uint32_t>(calls.list.size()), kNone, ranges.start[row], ranges.end[row]});
   }
   return calls;
 }
@@ -331,7 +343,7 @@ std::vector<CollectiveRun> AsTheyAre(const Calls& calls) {
   list.reserve(calls.list.size());
   for (const Call& call : calls.list) {
     list.push_back(calls.identities[call.identity].as);
-    list.back().members.assign(1, call.member);
+    list.back().members.assign(1, calls.MemberOf(call));
   }
   return list;
 }
@@ -375,6 +387,8 @@ const std::vector<CollectiveRun>& MatchHostCollectives(const Run& run) {
 const std::vector<CollectiveOfWork>& CollectivesByWork(const Run& run) {
   return run.memo.Get<std::vector<CollectiveOfWork>>([&run] {
     std::vector<CollectiveOfWork> by_trace(run.traces.size());
+    for (uint32_t t = 0; t < by_trace.size(); ++t)
+      by_trace[t].Reserve(CommunicationOf(run.traces[t]));
     for (uint32_t index = 0; const CollectiveRun& call : MatchCollectives(run)) {
       for (const CollectiveMember& member : call.members) {
         by_trace[member.trace].Add(member.work, index);

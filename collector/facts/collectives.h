@@ -57,6 +57,7 @@ class CollectiveOfWork {
     return at == calls_.end() || at->first != work ? kNone : at->second;
   }
 
+  void Reserve(size_t calls) { calls_.reserve(calls); }
   void Add(uint32_t work, uint32_t collective) { calls_.emplace_back(work, collective); }
   void Sort() {
     if (!std::ranges::is_sorted(calls_)) std::ranges::sort(calls_);

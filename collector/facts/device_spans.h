@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -58,15 +59,25 @@ class DeviceSpans {
       AppendWhole(span);
     }
   }
-  [[gnu::always_inline]] void AppendKernel(uint32_t row, WorkKind kind) {
-    const auto i = static_cast<uint32_t>(pieces_.size());
-    const uint8_t before = BeginPiece();
-    Group& group = groups_.back();
-    if (i % kGroup == before) group.row_minus_place = row - i + before;  // its first kernel
-    if (i + group.row_minus_place - before != row) {
-      AppendWhole(KernelAt(row, kind));
-    } else {
-      pieces_.push_back({static_cast<uint8_t>(kind), 0, before});
+  void AppendKernel(uint32_t row, WorkKind kind) { AppendKernels(row, {&kind, 1}); }
+  // Those of rows row, row + 1, ...
+  void AppendKernels(uint32_t row, std::span<const WorkKind> kinds) {
+    while (!kinds.empty()) {
+      const auto i = static_cast<uint32_t>(pieces_.size());
+      const uint8_t before = BeginPiece();
+      Group& group = groups_.back();
+      if (i % kGroup == before) group.row_minus_place = row - i + before;  // its first kernel
+      size_t some = 1;
+      if (i + group.row_minus_place - before != row) {
+        AppendWhole(KernelAt(row, kinds[0]));
+      } else {
+        some = std::min(kinds.size(), kGroup - i % kGroup);
+        for (size_t k = 0; k < some; ++k) {
+          pieces_.push_back({static_cast<uint8_t>(kinds[k]), 0, before});
+        }
+      }
+      kinds = kinds.subspan(some);
+      row += static_cast<uint32_t>(some);
     }
   }
 
@@ -84,6 +95,14 @@ class DeviceSpans {
   DeviceSpan back() const { return (*this)[size() - 1]; }
   Iterator begin() const;
   Iterator end() const;
+  // Calls visit(place, piece) for those of one kind: where these are few, most pieces cost a byte.
+  template <typename Visit>
+  void ForEachOfKind(WorkKind kind, Visit&& visit) const {
+    for (size_t i = 0; i < pieces_.size(); ++i) {
+      if (pieces_[i].kind == static_cast<uint8_t>(kind))
+        visit(static_cast<uint32_t>(i), (*this)[i]);
+    }
+  }
   // Calls visit(place, piece) for all but kernels; some kernels are among them.
   template <typename Visit>
   void ForEachKeptWhole(Visit&& visit) const {

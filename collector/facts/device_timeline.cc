@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "collector/facts/sync_calls.h"
 #include "collector/trace/sort_rows.h"
 #include "collector/trace/symbol_name.h"
+#include "collector/trace/table_columns.h"
 
 namespace ranktap::collector {
 namespace {
@@ -77,18 +79,21 @@ class KindsOfKernels {
       : trace_(trace),
         as_hta_(as_hta),
         launched_(trace),
-        by_name_(trace.dictionary.strings() + 1, -1) {}
-  WorkKind Of(uint32_t kernel) {
-    if (!as_hta_ && (trace_.kernels.collective.At(kernel) != 0 || launched_.At(kernel))) {
-      return WorkKind::kCommunication;
-    }
-    const uint32_t name = trace_.kernels.name[kernel];
+        by_name_(trace.dictionary.strings() + 1, -1),
+        name_(trace.kernels.name.view()),
+        is_named_alone_(as_hta || (trace.kernels.collective.empty() && trace.kernels.op.empty())) {}
+  [[gnu::always_inline]] WorkKind Of(uint32_t kernel) {
+    if (!is_named_alone_ && Communicates(kernel)) return WorkKind::kCommunication;
+    const uint32_t name = name_[kernel];
     int8_t& kind = by_name_[std::min<size_t>(name, by_name_.size() - 1)];
     if (kind < 0) kind = static_cast<int8_t>(Named(name));
     return static_cast<WorkKind>(kind);
   }
 
  private:
+  bool Communicates(uint32_t kernel) {
+    return trace_.kernels.collective.At(kernel) != 0 || launched_.At(kernel);
+  }
   WorkKind Named(uint32_t id) const {
     const std::string name = ReadableKernelName(trace_.dictionary.String(id));
     return as_hta_                       ? HtaKind(name)
@@ -101,6 +106,8 @@ class KindsOfKernels {
   const bool as_hta_;
   LaunchedByCommunication launched_;
   std::vector<int8_t> by_name_;
+  IdColumn::View name_;
+  bool is_named_alone_;  // no kernel has a description or an operator
 };
 
 // As Merged() of interval_set.h; `spans` are sorted already.
@@ -163,13 +170,26 @@ DeviceSpans AddKernels(const Trace& trace, bool as_hta, const std::vector<Device
   const Kernels& kernels = trace.kernels;
   spans.Reserve(kernels.size() + others.size());
   auto other = others.begin();
-  for (uint32_t i = 0; i < kernels.size(); ++i) {
-    const int64_t start = kernels.start[i];
-    if (start == kUntimed) continue;
-    for (; other != others.end() && other->start < start; ++other) spans.Append(*other);
-    const WorkKind kind = kinds.Of(i);
-    spans.AppendKernel(i, kind);
-    Count(kind, start, kernels.end[i], &(*lanes)[kernels.lane[i]]);
+  const TimeColumn::View start_of = kernels.start.view(), end_of = kernels.end.view();
+  const IdColumn::View lane_of = kernels.lane.view();
+  std::array<WorkKind, 64> some;  // of kernels in turn, before the next other work
+  for (uint32_t i = 0, rows = static_cast<uint32_t>(kernels.size()); i < rows;) {
+    if (start_of[i] == kUntimed) {
+      ++i;
+      continue;
+    }
+    for (; other != others.end() && other->start < start_of[i]; ++other) spans.Append(*other);
+    const int64_t next = other == others.end() ? INT64_MAX : other->start;
+    uint32_t count = 0;
+    do {
+      const uint32_t row = i + count;
+      some[count] = kinds.Of(row);
+      Count(some[count], start_of[row], end_of[row], &(*lanes)[lane_of[row]]);
+      ++count;
+    } while (count < some.size() && i + count < rows && start_of[i + count] != kUntimed &&
+             start_of[i + count] <= next);
+    spans.AppendKernels(i, std::span(some).first(count));
+    i += count;
   }
   for (; other != others.end(); ++other) spans.Append(*other);
   return spans;
@@ -214,7 +234,7 @@ Timeline MakeTimeline(const Trace& trace) {
   LaneWork lanes(trace.lanes.size());
   Timeline timeline{.spans = AddKernels(trace, false, others, &lanes),
                     .streams = JoinLanes(trace, lanes, others)};
-  if (!std::ranges::is_sorted(trace.kernels.start)) {
+  if (!FindUnsorted(trace.kernels.start).empty()) {
     timeline.spans = SortedByStart(trace, {timeline.spans.begin(), timeline.spans.end()});
   }
   return timeline;

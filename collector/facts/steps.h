@@ -40,17 +40,17 @@ int64_t StepIndexAt(const StepList& steps, int64_t time);
 class StepFinder {
  public:
   StepFinder(const Trace& trace, const StepList& steps) : trace_(trace), steps_(steps) {}
-  int64_t IndexAt(int64_t time) {
+  [[gnu::always_inline]] int64_t IndexAt(int64_t time) {
     return start_ <= time && time < end_ ? last_ : IndexOfAnother(time);
   }
   // The step that launched the work, or in which it ran where no launch is known; -1 of what was
   // launched before the recording (Backlog).
-  int64_t IndexOf(const DeviceSpan& span) {
+  [[gnu::always_inline]] int64_t IndexOf(const DeviceSpan& span) {
     // A copy: where the piece itself went there, each would be made whole in memory.
     return span.launch == kNone && IsBacklog(DeviceSpan(span)) ? -1 : IndexByTime(span);
   }
   // The same for who has not found the steps yet, and so no backlog.
-  int64_t IndexByTime(const DeviceSpan& span) {
+  [[gnu::always_inline]] int64_t IndexByTime(const DeviceSpan& span) {
     return IndexAt(span.launch == kNone || steps_.on_device ? span.start
                                                             : trace_.api_calls.start[span.launch]);
   }

@@ -64,6 +64,13 @@ double DurationDistribution::DeviationNs() const {
 
 template <typename Durations>
 void DurationDistribution::Keep(const Durations& durations) {
+  if (counts_.empty() && all_.empty() && std::ranges::all_of(durations, [](int64_t ns) {
+        return static_cast<uint64_t>(ns) <= UINT32_MAX;
+      })) {
+    for (const int64_t ns : durations) short_.push_back(static_cast<uint32_t>(ns));
+    if (min_ns >= 0 && listed() >= MagnitudeCounts::kMany) StartCounting();
+    return;
+  }
   for (const int64_t ns : durations) {
     if (static_cast<uint64_t>(ns) < counts_.size()) {
       ++counts_[static_cast<size_t>(ns)];

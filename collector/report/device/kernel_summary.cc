@@ -4,8 +4,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -29,6 +31,11 @@ struct KernelSum {
 struct Group {
   uint32_t name = 0, shape = 0;
   KernelSum of;
+  // Those that are not in `of` yet: one by one each went through memory.
+  uint32_t next = 0;
+  std::array<int64_t, 32> some{};
+
+  void AddSome() { of.time.Add(std::span(some).first(std::exchange(next, 0))); }
 };
 
 // Finds the group that an event belongs to. By name alone it costs an array index an event; names
@@ -38,15 +45,15 @@ class Groups {
   Groups(const Trace& trace, bool by_shape) : by_shape_(by_shape) {
     by_name_.resize(trace.dictionary.strings() + 1, kNone);
   }
-  KernelSum& Of(uint32_t name, uint32_t shape) {
+  Group& Of(uint32_t name, uint32_t shape) {
     name = std::min(name, static_cast<uint32_t>(by_name_.size() - 1));
     uint32_t& at =
         by_shape_ ? by_both_.try_emplace({name, shape}, kNone).first->second : by_name_[name];
     if (at == kNone) {
       at = static_cast<uint32_t>(groups_.size());
-      groups_.push_back({name, by_shape_ ? shape : 0, {}});
+      groups_.push_back({.name = name, .shape = by_shape_ ? shape : 0});
     }
-    return groups_[at].of;
+    return groups_[at];
   }
   std::vector<Group> Take() { return std::move(groups_); }
 
@@ -60,15 +67,21 @@ class Groups {
 std::vector<Group> CountKernels(const Trace& trace, bool by_shape) {
   Groups groups(trace, by_shape);
   const Kernels& kernels = trace.kernels;
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    KernelSum& group = groups.Of(kernels.name[i], by_shape ? kernels.shape[i] : 0);
-    if (kernels.start[i] == kUntimed) {
-      ++group.untimed;
-    } else {
-      group.time.Add(kernels.end[i] - kernels.start[i]);
+  const TimeColumn::View start = kernels.start.view(), end = kernels.end.view();
+  const IdColumn::View name = kernels.name.view(), shape = kernels.shape.view();
+  for (size_t i = 0, rows = kernels.size(); i < rows; ++i) {
+    Group& group = groups.Of(name[i], by_shape ? shape[i] : 0);
+    const int64_t began = start[i];
+    if (began == kUntimed) {
+      ++group.of.untimed;
+      continue;
     }
+    group.some[group.next++] = end[i] - began;
+    if (group.next == group.some.size()) group.AddSome();
   }
-  return groups.Take();
+  std::vector<Group> list = groups.Take();
+  for (Group& group : list) group.AddSome();
+  return list;
 }
 
 std::string NameIn(std::string_view recorded, KernelNames form) {

@@ -68,6 +68,17 @@ void ExpectSame(const DeviceSpans& spans, const std::vector<DeviceSpan>& expecte
     if (span.table != DeviceSpan::Table::kKernel) kept.push_back(place);
   });
   EXPECT_EQ(kept, others);
+  for (const WorkKind kind : {WorkKind::kCompute, WorkKind::kCommunication, WorkKind::kMemory}) {
+    std::vector<uint32_t> of_kind, visited;
+    for (uint32_t i = 0; i < expected.size(); ++i) {
+      if (expected[i].kind == kind) of_kind.push_back(i);
+    }
+    spans.ForEachOfKind(kind, [&](uint32_t place, const DeviceSpan& span) {
+      ExpectSame(span, expected[place], place);
+      visited.push_back(place);
+    });
+    EXPECT_EQ(visited, of_kind);
+  }
 }
 
 class Appended {
@@ -79,6 +90,14 @@ class Appended {
   }
   void AddKernel(uint32_t row) {
     Add({.row = row, .kind = row % 5 == 0 ? WorkKind::kCommunication : WorkKind::kCompute});
+  }
+  void AddKernels(uint32_t row, uint32_t count) {
+    std::vector<WorkKind> kinds;
+    for (uint32_t i = row; i < row + count; ++i) {
+      kinds.push_back(i % 5 == 0 ? WorkKind::kCommunication : WorkKind::kCompute);
+      all_.push_back({.row = i, .kind = kinds.back()});
+    }
+    spans_.AppendKernels(row, kinds);
   }
   void Check() const { ExpectSame(spans_, all_); }
 
@@ -97,6 +116,17 @@ TEST(DeviceSpans, KernelsInOrderAmongOtherWork) {
       for (uint32_t copy = 0; copy < 90; ++copy) spans.Add(CopyOf(copy));
     }
   }
+  spans.Check();
+}
+
+TEST(DeviceSpans, KernelsOfManyRowsAtOnce) {
+  const Trace trace = TraceOfKernels();
+  Appended spans(trace);
+  for (uint32_t row = 0, count = 0; row + count <= kRows; row += count, count = (count + 13) % 80) {
+    spans.AddKernels(row, count);
+    if (count % 3 == 0) spans.Add(CopyOf(row));
+  }
+  spans.AddKernels(17, 40);  // again: their rows do not go on
   spans.Check();
 }
 
