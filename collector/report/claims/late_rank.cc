@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "collector/facts/causes/late_module.h"
@@ -19,6 +20,7 @@
 #include "collector/report/claims/cross_checks.h"
 #include "collector/report/human_units.h"
 #include "collector/report/steps/verdict_words.h"
+#include "collector/trace/at_once.h"
 #include "collector/trace/symbol_name.h"
 
 namespace ranktap::collector {
@@ -41,6 +43,29 @@ size_t LastByClock(const SharedClock& clock, const CollectiveRun& call) {
     return clock.At(member.trace, member.start);
   };
   return static_cast<size_t>(std::ranges::max_element(call.members, {}, at) - call.members.begin());
+}
+
+// What others waited for a rank; by the clocks, for `others` instead.
+struct WaitsByClock {
+  int64_t all = 0;
+  std::map<uint32_t, int64_t> others;  // by the first trace of the rank that came last
+};
+
+WaitsByClock WaitsFor(const Run& run, const SharedClock& clock, uint32_t late,
+                      std::span<const CollectiveRun> calls) {
+  WaitsByClock waits;
+  for (const CollectiveRun& call : calls) {
+    const CollectiveMember& shortest = call.members[call.last_arriver()];
+    if (call.members.size() < 2 || !AreOfOneRank(run, shortest.trace, late)) continue;
+    const int64_t wait =
+        std::ranges::max(call.members, {}, &CollectiveMember::length).length() - shortest.length();
+    const CollectiveMember& last = call.members[LastByClock(clock, call)];
+    waits.all += wait;
+    const int64_t later =
+        clock.At(last.trace, last.start) - clock.At(shortest.trace, shortest.start);
+    if (later > ClockTolerance(clock)) waits.others[FirstOfRank(run, last.trace)] += wait;
+  }
+  return waits;
 }
 
 // Each by its first trace: who meets the rank in collectives at all.
@@ -108,22 +133,20 @@ std::string AnotherRankArrivesLast(const Run& run) {
   const std::vector<Straggler>& stragglers = StragglersOf(run);
   const SharedClock& clock = SharedClockOf(run);
   if (stragglers.empty() || TakeTurns(stragglers) || !clock.is_known()) return "";
+  const std::vector<CollectiveRun>& calls = MatchDeviceOrHostCollectives(run);
+  // Some thousands are worth a thread.
+  constexpr size_t kAtOnce = 1 << 12;
+  std::vector<WaitsByClock> parts((calls.size() + kAtOnce - 1) / kAtOnce);
+  ForEachAtOnce(parts.size(), [&](size_t i) {
+    const std::span<const CollectiveRun> some = std::span(calls).subspan(i * kAtOnce);
+    parts[i] =
+        WaitsFor(run, clock, stragglers[0].trace, some.first(std::min(kAtOnce, some.size())));
+  });
   int64_t all = 0, against = 0;
   std::map<uint32_t, int64_t> others;
-  for (const CollectiveRun& call : MatchDeviceOrHostCollectives(run)) {
-    const CollectiveMember& shortest = call.members[call.last_arriver()];
-    if (call.members.size() < 2 || !AreOfOneRank(run, shortest.trace, stragglers[0].trace))
-      continue;
-    const int64_t wait =
-        std::ranges::max(call.members, {}, &CollectiveMember::length).length() - shortest.length();
-    const CollectiveMember& last = call.members[LastByClock(clock, call)];
-    all += wait;
-    if (clock.At(last.trace, last.start) - clock.At(shortest.trace, shortest.start) <=
-        ClockTolerance(clock)) {
-      continue;
-    }
-    against += wait;
-    others[FirstOfRank(run, last.trace)] += wait;
+  for (const WaitsByClock& part : parts) {
+    all += part.all;
+    for (const auto& [rank, wait] : part.others) against += wait, others[rank] += wait;
   }
   if (against * 2 <= all) return "";
   const auto most = std::ranges::max_element(others, {}, [](const auto& of) { return of.second; });

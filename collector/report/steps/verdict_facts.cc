@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <iterator>
 
+#include "collector/facts/causes/stragglers.h"
 #include "collector/facts/causes/waterfall.h"
+#include "collector/report/claims/cross_checks.h"
 #include "collector/report/insights/find_insights.h"
 #include "collector/report/steps/loss_place.h"
 #include "collector/report/steps/recoverable.h"
@@ -21,6 +23,8 @@ constexpr Ask kDeviceFacts[] = {
     [](const Run& of) { WhatDisagrees(of); },
     [](const Run& of) { FindLossPlaces(of); },
     [](const Run& of) { InsightsForVerdict(of); },
+    // Insights ask for these in turn: another thread makes them meanwhile.
+    [](const Run& of) { LaunchesAreMissing(of), StragglersOf(of); },
 };
 
 }  // namespace
