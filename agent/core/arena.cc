@@ -44,10 +44,9 @@ ArenaRef Arena::Intern(EntryKind kind, std::span<const std::byte> content) {
     const ArenaEntry* entry = Find(ref);
     // Not there: the program wrote over it, or this is a fork child.
     if (entry == nullptr) return 0;
-    if (entry->kind == static_cast<uint16_t>(kind) && entry->bytes == content.size() &&
-        std::memcmp(entry + 1, content.data(), content.size()) == 0) {
-      return ref;
-    }
+    if (entry->kind != static_cast<uint16_t>(kind) || entry->bytes != content.size()) continue;
+    // An empty name has no address to compare.
+    if (content.empty() || std::memcmp(entry + 1, content.data(), content.size()) == 0) return ref;
   }
   return 0;
 }
