@@ -91,14 +91,6 @@ Identity Identify(const Run& run, uint32_t t, const DeviceSpan& span, const Coll
   return identity;
 }
 
-size_t CommunicationOf(const Trace& trace) {
-  size_t pieces = 0;
-  for (const StreamWork& stream : WorkOfStreams(trace)) {
-    pieces += stream.Of(WorkKind::kCommunication).pieces;
-  }
-  return pieces;
-}
-
 Calls CallsOf(const Run& run, uint32_t t) {
   const Trace& trace = run.traces[t];
   Calls calls{.trace = t};

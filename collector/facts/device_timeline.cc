@@ -182,9 +182,8 @@ DeviceSpans AddKernels(const Trace& trace, bool as_hta, const std::vector<Device
     const int64_t next = other == others.end() ? INT64_MAX : other->start;
     uint32_t count = 0;
     do {
-      const uint32_t row = i + count;
-      some[count] = kinds.Of(row);
-      Count(some[count], start_of[row], end_of[row], &(*lanes)[lane_of[row]]);
+      some[count] = kinds.Of(i + count);
+      Count(some[count], start_of[i + count], end_of[i + count], &(*lanes)[lane_of[i + count]]);
       ++count;
     } while (count < some.size() && i + count < rows && start_of[i + count] != kUntimed &&
              start_of[i + count] <= next);

@@ -58,4 +58,13 @@ std::string NameOf(const Trace& trace, const DeviceSpan& span);
 std::vector<Interval> MergedIntervals(const DeviceSpans& spans);
 std::vector<Interval> MergedIntervals(const DeviceSpans& spans, WorkKind kind);
 
+// How many pieces of its work communicate.
+inline size_t CommunicationOf(const Trace& trace) {
+  size_t pieces = 0;
+  for (const StreamWork& stream : WorkOfStreams(trace)) {
+    pieces += stream.Of(WorkKind::kCommunication).pieces;
+  }
+  return pieces;
+}
+
 }  // namespace ranktap::collector

@@ -115,7 +115,6 @@ int64_t CountCutOff(std::vector<Launch> launches, const std::vector<Gap>& gaps) 
 }
 
 void SummarizeLaunches(const Trace& trace, RankRow* row) {
-  // Bytes: bits, each taken out of a word, took twice as long.
   std::vector<uint8_t> is_launch(trace.dictionary.apis() + 1), is_graph(is_launch);
   for (uint32_t id = 0; id < trace.dictionary.apis(); ++id) {
     const std::string_view name = trace.dictionary.Api(id).name;
@@ -133,14 +132,13 @@ void SummarizeLaunches(const Trace& trace, RankRow* row) {
   std::vector<Launch> launches;
   uint32_t last = kNone;
   const IdColumn::View api_of = trace.api_calls.api.view();
-  const bool has_gaps = !trace.gaps.empty();
   for (uint32_t i = 0, calls = static_cast<uint32_t>(joined.size()); i < calls; ++i) {
     const uint32_t api = api_of[i];
     if (api >= is_launch.size() || is_launch[api] == 0) continue;
     if (trace.api_calls.status.At(i) != 0) continue;
     if (joined[i] != 0) {
       last = i;
-      if (has_gaps) launches.push_back({trace.api_calls.start[i], true});
+      if (!trace.gaps.empty()) launches.push_back({trace.api_calls.start[i], true});
       continue;
     }
     const int64_t start = trace.api_calls.start[i];
@@ -148,7 +146,7 @@ void SummarizeLaunches(const Trace& trace, RankRow* row) {
     last = i;
     // Its work is there and says the id of another call.
     if (is_graph[api] != 0 && start >= graph_ids_wrong) continue;
-    if (has_gaps) launches.push_back({start, false});
+    if (!trace.gaps.empty()) launches.push_back({start, false});
     ++row->launches_without_kernel;
   }
   row->launches_without_kernel -= CountCutOff(std::move(launches), trace.gaps);

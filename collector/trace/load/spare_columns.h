@@ -2,8 +2,10 @@
 // their pages are there already. Any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -13,9 +15,10 @@ namespace ranktap::collector {
 
 class SpareColumns {
  public:
+  // More than traces that are loaded at once could take are given back to the kernel.
   void Give(Column<uint32_t> column) {
     const std::lock_guard lock(mutex_);
-    columns_.push_back(std::move(column));
+    if (columns_.size() < kMost && !column.empty()) columns_.push_back(std::move(column));
   }
   // Empty, with the memory of one that was given, where there is any.
   Column<uint32_t> Take() {
@@ -26,8 +29,15 @@ class SpareColumns {
     column.Truncate(0);
     return column;
   }
+  // What it takes becomes the memory of a column that is empty; of another kind's it does nothing.
+  template <typename T>
+  void Lend(Column<T>* column) {
+    if constexpr (std::is_same_v<T, uint32_t>) *column = Take();
+  }
 
  private:
+  static constexpr size_t kMost = 64;
+
   std::mutex mutex_;
   std::vector<Column<uint32_t>> columns_;
 };

@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <type_traits>
 
 #include "collector/file/read_run_info.h"
 #include "collector/file/trace_state.h"
@@ -58,9 +57,7 @@ class Loader {
     if (events < kFewEvents) return;
     const size_t rows = std::min(events, kMostReserved);
     const auto reserve = [rows, spare](auto& column) {
-      if constexpr (std::is_same_v<decltype(column), Column<uint32_t>&>) {
-        if (spare != nullptr) column = spare->Take();
-      }
+      if (spare != nullptr) spare->Lend(&column);
       column.Grow(rows);
       column.Truncate(0);
     };
@@ -393,9 +390,7 @@ Result<Trace> LoadTrace(const std::string& path, SpareColumns* spare) {
   const std::vector<Block> blocks = reader->ListBlocks();
   const uint64_t events = EventsIn(blocks, reader->file_bytes());
   if (events >= kFewEvents) {
-    if (std::optional<Trace> trace = Load(&*reader, events, blocks, spare)) {
-      return std::move(*trace);
-    }
+    if (auto trace = Load(&*reader, events, blocks, spare)) return std::move(*trace);
     reader = TraceReader::Open(path);
     if (!reader) return Failure{reader.message()};
   }
