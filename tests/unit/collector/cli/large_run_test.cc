@@ -138,6 +138,53 @@ TEST(DropUnread, ACallIsKnownForTheStreamThatItsRecordNames) {
   EXPECT_THAT(order.AwaitedBy(order.returns()[0]), ElementsAre(0u));
 }
 
+Column<uint32_t> NumbersFrom1(size_t rows) {
+  Column<uint32_t> column;
+  for (uint32_t i = 1; i <= rows; ++i) column.push_back(i);
+  return column;
+}
+
+// As traces are loaded: a filter may still ask for the ids of what it leaves.
+TEST(DropsUnread, TakesTheIdsOfATraceForTheNextUnlessTheRunIsFiltered) {
+  const RunSelection all;
+  EXPECT_FALSE(DropsUnread({}, {.ranks = "0-3"}));
+  EXPECT_FALSE(DropsUnread({}, {.steps = "1-2"}));
+  EXPECT_FALSE(DropsUnread({}, {.window = "0s:1s"}));
+  EXPECT_FALSE(DropsUnread({}, {.job = 1}));
+  EXPECT_FALSE(DropsUnread({}, {.ncu = {"counters.csv"}}));
+  for (const bool by_grid : {false, true}) {
+    const ReportOptions options{.by_grid = by_grid};
+    const LeaveOut leave_out = DropsUnread(options, all);
+    ASSERT_TRUE(leave_out);
+    Trace trace;
+    trace.kernels.correlation = NumbersFrom1(100);
+    trace.kernels.shape.push_back(3);
+    const uint32_t* const memory = trace.kernels.correlation.data();
+    SpareColumns spare;
+    leave_out(&trace, &spare);
+    EXPECT_TRUE(trace.kernels.correlation.empty());
+    EXPECT_EQ(trace.kernels.shape.empty(), !by_grid);
+    EXPECT_EQ(spare.Take().data(), memory);
+    EXPECT_EQ(spare.Take().data(), nullptr) << "nothing else had any";
+  }
+}
+
+// The kernel gives pages of 0 for those that it took back.
+TEST(ReturnColumns, TheKernelHasThePagesOfLargeColumnsAndSmallOnesStay) {
+  constexpr size_t kMany = 1 << 20;
+  collector::Run run;
+  run.traces.resize(2);
+  for (Trace& trace : run.traces) {
+    trace.kernels.launch = NumbersFrom1(kMany);
+    trace.api_calls.correlation = NumbersFrom1(100);
+  }
+  ReturnColumns(&run);
+  for (const Trace& trace : run.traces) {
+    EXPECT_EQ(trace.kernels.launch[kMany / 2], 0u);
+    EXPECT_EQ(trace.api_calls.correlation[50], 51u);
+  }
+}
+
 TEST_F(LargeRunTest, LessIsFreeInAControlGroup) {
   namespace fs = std::filesystem;
   const std::string root = run_ / "root";
