@@ -65,21 +65,25 @@ function(ranktap_library name)
   endif()
 endfunction()
 
-# ranktap_compile_rooms(NAME [EXCEPT sources...]): the files of a folder are one unit for the compiler (each
-# twenty-four of them, where there are more), which takes 0.6 of its time for the collector and half for the tests. Left out
+# ranktap_compile_rooms(NAME [TOGETHER] [EXCEPT sources...]): the files of a folder are one unit for the compiler (each
+# twenty-four of them, where there are more), which takes 0.6 of its time for the collector and half for the tests. TOGETHER
+# makes units of all files in their order, whatever their folder: a test is mostly templates that each unit makes again. Left out
 # are generated files, and files whose private names another file of their room has, too: a build that ends with
 # "redefinition" wants another name, or one more EXCEPT. Preset dev compiles file by file: there an edit costs one file.
 function(ranktap_compile_rooms name)
   if(CMAKE_BUILD_TYPE STREQUAL "Debug" AND NOT RANKTAP_SANITIZE)
     return()
   endif()
-  cmake_parse_arguments(arg "" "" "EXCEPT" ${ARGN})
+  cmake_parse_arguments(arg "TOGETHER" "" "EXCEPT" ${ARGN})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   get_target_property(sources ${name} SOURCES)
   foreach(source ${sources})
     get_filename_component(room ${source} DIRECTORY)
     if(source IN_LIST arg_EXCEPT OR IS_ABSOLUTE ${source})
       continue()
+    endif()
+    if(arg_TOGETHER)
+      set(room all)
     endif()
     string(MAKE_C_IDENTIFIER "${room}" group)
     math(EXPR count_${group} "0${count_${group}} + 1")

@@ -1,4 +1,5 @@
 #include "collector/trace/launch_join.h"
+#include "tests/unit/collector/nanoseconds.h"
 
 #include <gtest/gtest.h>
 
@@ -77,7 +78,6 @@ TEST(LaunchJoinTest, TheWorkOfTwoStreamsFindsItsCallsThoughSomeAreLost) {
 }
 
 // Ids wrap after hours; a device's clock is off by microseconds.
-constexpr int64_t kMs = 1'000'000, kUs = 1'000;
 
 TEST(LaunchJoinTest, AfterAWrapTheCallBeforeTheWorkIsTaken) {
   Trace trace;

@@ -13,7 +13,7 @@
 namespace ranktap::collector {
 namespace {
 
-struct Steps {
+struct StepFact {
   int count = 0;
 };
 struct KernelFact {
@@ -29,9 +29,9 @@ TEST(MemoTest, ThreadsMakeDifferentValuesAtOnce) {
       return KernelFact{3};
     });
   });
-  const Steps& steps = memo.Get<Steps>([&] {
+  const StepFact& steps = memo.Get<StepFact>([&] {
     both_are_making.arrive_and_wait();
-    return Steps{2};
+    return StepFact{2};
   });
   other.join();
   EXPECT_EQ(steps.count, 2);
@@ -43,48 +43,48 @@ TEST(MemoTest, AValueIsMadeOnceAndTheOthersWaitForIt) {
   const Memo memo;
   std::atomic<int> made = 0;
   std::latch all_are_there(kThreads);
-  std::vector<const Steps*> got(kThreads);
+  std::vector<const StepFact*> got(kThreads);
   {
     std::vector<std::jthread> threads;
-    for (const Steps*& of : got) {
+    for (const StepFact*& of : got) {
       threads.emplace_back([&] {
         all_are_there.arrive_and_wait();
-        of = &memo.Get<Steps>([&] {
+        of = &memo.Get<StepFact>([&] {
           ++made;
           std::this_thread::yield();
-          return Steps{2};
+          return StepFact{2};
         });
       });
     }
   }
   EXPECT_EQ(made, 1);
-  EXPECT_THAT(got, ::testing::Each(&memo.Get<Steps>([] { return Steps(); })));
+  EXPECT_THAT(got, ::testing::Each(&memo.Get<StepFact>([] { return StepFact(); })));
   EXPECT_EQ(got[0]->count, 2);
 }
 
 TEST(MemoTest, AValueAsksForAnotherHereAndOnAThreadThatItWaitsFor) {
   const Memo memo;
   const auto kernels = [&] { return memo.Get<KernelFact>([] { return KernelFact{3}; }).count; };
-  const Steps& steps = memo.Get<Steps>([&] {
+  const StepFact& steps = memo.Get<StepFact>([&] {
     int seen = 0;
     std::thread([&] { seen = kernels(); }).join();
-    return Steps{seen + kernels()};
+    return StepFact{seen + kernels()};
   });
   EXPECT_EQ(steps.count, 6);
 }
 
 TEST(MemoTest, AValueThatThrewIsMadeByTheNextThatAsks) {
   const Memo memo;
-  EXPECT_THROW(memo.Get<Steps>([]() -> Steps { throw std::runtime_error("no"); }),
+  EXPECT_THROW(memo.Get<StepFact>([]() -> StepFact { throw std::runtime_error("no"); }),
                std::runtime_error);
   EXPECT_EQ(memo.CountValues().made, 0);
-  EXPECT_EQ(memo.Get<Steps>([] { return Steps{2}; }).count, 2);
+  EXPECT_EQ(memo.Get<StepFact>([] { return StepFact{2}; }).count, 2);
 }
 
 TEST(MemoTest, CountsWhatWasMadeAgain) {
   Memo memo;
   const auto ask = [&memo] {
-    memo.Get<Steps>([] { return Steps(); });
+    memo.Get<StepFact>([] { return StepFact(); });
     memo.Get<KernelFact>([] { return KernelFact(); });
   };
   ask(), ask();

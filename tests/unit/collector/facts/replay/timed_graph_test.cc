@@ -7,11 +7,11 @@
 #include <string>
 
 #include "collector/facts/replay/host_lane.h"
+#include "tests/unit/collector/nanoseconds.h"
 
 namespace ranktap::collector {
 namespace {
 
-constexpr int64_t kUs = 1'000;
 constexpr size_t kWaited = kEdgeKinds - 1;  // without kOtherWorkers
 
 int64_t EndOf(const TimedGraph& graph, const GraphEdit& edit, uint32_t node) {

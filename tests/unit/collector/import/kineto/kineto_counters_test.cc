@@ -23,7 +23,7 @@ std::string Instructions(const std::string& what, int64_t count) {
 }
 
 // A product of 64x128 by 128x256, 4,194,304 FLOPs, and a relu: a launch of each.
-std::string Operators() {
+std::string OperatorLines() {
   return Span("cpu_op", "aten::linear", 0, 100,
               R"("Input Dims":[[64,128],[128,256]],"Input type":["float","float"])") +
          "," +
@@ -37,7 +37,7 @@ std::string Operators() {
 
 TEST(CountersTest, TheKthReadingIsOfTheKthLaunchWhateverTheirOrderInTheFile) {
   const collector::Run run = OpenText(
-      File("", Operators() + Reading("relu_kernel", 300, Instructions("fadd", 16'384)) +
+      File("", OperatorLines() + Reading("relu_kernel", 300, Instructions("fadd", 16'384)) +
                    Reading("sgemm", 200,
                            Instructions("ffma", 2'097'000) + "," + Instructions("fmul", 304) +
                                R"(,"dram__bytes.sum":262144,"lts__t_bytes.sum":524288)")));
@@ -63,7 +63,7 @@ TEST(CountersTest, TheKthReadingIsOfTheKthLaunchWhateverTheirOrderInTheFile) {
 
 TEST(CountersTest, AnOperatorThatDidOtherWorkThanItsShapesSayIsNamed) {
   const collector::Run run =
-      OpenText(File("", Operators() + Reading("winograd", 200, Instructions("ffma", 1'048'576)) +
+      OpenText(File("", OperatorLines() + Reading("winograd", 200, Instructions("ffma", 1'048'576)) +
                             Reading("relu_kernel", 300, Instructions("fadd", 16'384))));
   EXPECT_THAT(
       TabulateCounters(run, {.by = "operator"}).notes,
@@ -72,7 +72,7 @@ TEST(CountersTest, AnOperatorThatDidOtherWorkThanItsShapesSayIsNamed) {
 
 TEST(CountersTest, WithAnotherNumberOfLaunchesNoOperatorHasThem) {
   const collector::Run run =
-      OpenText(File("", Operators() + Reading("sgemm", 200, Instructions("ffma", 2'097'152))));
+      OpenText(File("", OperatorLines() + Reading("sgemm", 200, Instructions("ffma", 2'097'152))));
   const Table launches = TabulateCounters(run, {.by = "launch"});
   ASSERT_EQ(launches.rows.size(), 1u);
   EXPECT_EQ(CellAt<std::string>(launches, 0, "bottom_operator"), "");
@@ -82,7 +82,7 @@ TEST(CountersTest, WithAnotherNumberOfLaunchesNoOperatorHasThem) {
 TEST(CountersTest, PercentsAreMeansAndPartsOfTheMemorysBytesAreNotCountedTwice) {
   const std::string occupancy = R"("sm__warps_active.avg.pct_of_peak_sustained_active":)";
   const collector::Run run = OpenText(File(
-      "", Operators() +
+      "", OperatorLines() +
               Reading("same", 200,
                       occupancy + R"(40,"dram__bytes_read.sum":100,"dram__bytes_write.sum":20,
                                           "dram__bytes.sum":120)") +
@@ -97,7 +97,7 @@ TEST(CountersTest, PercentsAreMeansAndPartsOfTheMemorysBytesAreNotCountedTwice) 
 
 TEST(CountersTest, AReadingWithoutANumberIsCountedAsNotRead) {
   const collector::Run run =
-      OpenText(File("", Operators() + Reading("sgemm", 200, R"("x.sum":"many","y":[1])")));
+      OpenText(File("", OperatorLines() + Reading("sgemm", 200, R"("x.sum":"many","y":[1])")));
   EXPECT_EQ(run.traces.at(0).not_read, 1u);
   EXPECT_EQ(run.traces.at(0).kernel_counters.size(), 0u);
   EXPECT_THAT(TabulateCounters(run).notes, Contains(HasSubstr("no hardware counters")));

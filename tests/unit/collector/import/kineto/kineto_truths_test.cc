@@ -9,12 +9,12 @@
 #include "collector/report/reports.h"
 #include "collector/report/steps/verdict.h"
 #include "tests/unit/collector/import/kineto/kineto_text.h"
+#include "tests/unit/collector/nanoseconds.h"
 #include "tests/unit/collector/report/table_access.h"
 
 namespace ranktap::collector {
 namespace {
 
-constexpr int64_t kMs = 1'000'000;
 
 struct Piece {
   std::string category, name;

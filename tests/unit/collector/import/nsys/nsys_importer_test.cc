@@ -49,10 +49,10 @@ class NsysImporterTest : public testing::Test {
 
 // Everything about a row that does not depend on how names and threads are numbered, with times
 // after the first of the trace.
-using Row = std::tuple<std::string, int64_t, int64_t, uint64_t, uint64_t, std::string>;
+using PlainRow = std::tuple<std::string, int64_t, int64_t, uint64_t, uint64_t, std::string>;
 
-std::vector<Row> RowsOf(const Trace& trace) {
-  std::vector<Row> rows;
+std::vector<PlainRow> RowsOf(const Trace& trace) {
+  std::vector<PlainRow> rows;
   const int64_t zero = trace.api_calls.start[0];
   const auto add = [&](std::string name, int64_t start, int64_t end, uint64_t a, uint64_t b,
                        std::string other) {

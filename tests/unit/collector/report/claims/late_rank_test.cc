@@ -18,8 +18,6 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr std::string_view kNccl = "ncclDevKernel_AllReduce_Sum_f32_RING_LL";
-
 // What the check of this name says, whatever the others do.
 std::string SaysOf(const Run& run, std::string_view against) {
   for (const CrossCheck& check : AllCrossChecks()) {
@@ -42,7 +40,7 @@ InsightProgram RanksOfOneHost(uint32_t ranks) {
 }
 
 void AddCollective(InsightRank* rank, uint64_t sequence, int64_t start, int64_t end) {
-  rank->AddKernel({.name = kNccl, .launched = start, .start = start, .end = end, .stream = 13});
+  rank->AddKernel({.name = kAllReduce, .launched = start, .start = start, .end = end, .stream = 13});
   rank->DescribeCollective(sequence, 4 << 20, 2);
 }
 

@@ -32,7 +32,6 @@ InsightProgram RanksThat(std::string_view kernel, uint32_t recorded, uint32_t gr
   return program;
 }
 
-constexpr std::string_view kAllReduce = "ncclDevKernel_AllReduce_Sum_f32_RING_LL";
 constexpr std::string_view kSendRecv = "ncclDevKernel_SendRecv";
 
 std::string Exposed(const Run& run) { return TheFinding(run, "exposed-comm").finding; }

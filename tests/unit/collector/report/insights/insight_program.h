@@ -13,10 +13,11 @@
 #include "collector/trace/operator_join.h"
 #include "collector/trace/run.h"
 #include "proto/framework_marks.h"
+#include "tests/unit/collector/nanoseconds.h"
 
 namespace ranktap::collector {
 
-inline constexpr int64_t kUs = 1'000, kMs = 1'000'000;
+inline constexpr std::string_view kAllReduce = "ncclDevKernel_AllReduce_Sum_f32_RING_LL";
 // CUPTI's numbers of kinds of memory, and of copies.
 inline constexpr uint8_t kPageable = 1, kPinned = 2, kOnDevice = 3;
 inline constexpr uint8_t kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 8;

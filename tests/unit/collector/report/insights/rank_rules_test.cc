@@ -7,8 +7,6 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr std::string_view kNccl = "ncclDevKernel_AllReduce_Sum_f32_RING_LL";
-
 struct Communication {
   uint32_t stream = 7;
   int64_t count = 1;  // in each step
@@ -29,7 +27,7 @@ InsightProgram TwoRanksThat(const Communication& does) {
       const int64_t each = does.exposed_ns / does.count;
       for (int64_t i = 0; i < does.count; ++i) {
         const int64_t start = at + 8 * kMs - does.hidden_ns + i * each;
-        program.rank(rank).AddKernel({.name = kNccl,
+        program.rank(rank).AddKernel({.name = kAllReduce,
                                       .launched = at + 10 * kUs + i,
                                       .start = start,
                                       .end = start + each,
@@ -63,7 +61,7 @@ TEST(ExposedCommRule, FiresWhereNothingComputesBehindAStreamOfItsOwn) {
   InsightProgram program = TwoRanksThat({.stream = 13});
   const Insight found = TheFinding(program.run(), "exposed-comm");
   EXPECT_EQ(found.lost_ns, 2 * kMs);
-  EXPECT_NE(found.finding.find(kNccl), std::string::npos) << found.finding;
+  EXPECT_NE(found.finding.find(kAllReduce), std::string::npos) << found.finding;
 }
 
 TEST(ExposedCommRule, IsSilentWhereTheSameCommunicationIsHidden) {
@@ -79,7 +77,7 @@ TEST(ExposedCommRule, SavesNoMoreThanThereIsToCompute) {
     for (int64_t at = 0; at < 10 * 10 * kMs; at += 10 * kMs) {
       program.rank(rank).AddStep(at, at + 10 * kMs);
       program.rank(rank).AddKernel({.launched = at, .start = at, .end = at + 1 * kMs});
-      program.rank(rank).AddKernel({.name = kNccl,
+      program.rank(rank).AddKernel({.name = kAllReduce,
                                     .launched = at + 10 * kUs,
                                     .start = at + 1 * kMs,
                                     .end = at + 10 * kMs,

@@ -2,13 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "collector/report/reports.h"
+#include "tests/unit/collector/nanoseconds.h"
 #include "tests/unit/collector/report/table_access.h"
 #include "tests/unit/collector/synthetic_job.h"
 
 namespace ranktap::collector {
 namespace {
 
-constexpr int64_t kMs = 1'000'000;
 
 // Four ranks of one host with ten steps of 10 ms, a range of 2 ms in each. Rank 2 begins each step
 // 1 ms later than the one before would have it; its steps take 11 ms.

@@ -11,10 +11,9 @@
 
 #include "collector/trace/run.h"
 #include "proto/framework_marks.h"
+#include "tests/unit/collector/nanoseconds.h"
 
 namespace ranktap::collector {
-
-inline constexpr int64_t kMs = 1'000'000;
 
 // A trace to which things are added in the order of time.
 class Program {
