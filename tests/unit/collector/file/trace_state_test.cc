@@ -8,7 +8,9 @@
 namespace ranktap::collector {
 namespace {
 
-std::span<const std::byte> Bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
+std::span<const std::byte> BytesIn(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
 
 std::string Texts(std::initializer_list<std::pair<uint32_t, std::string>> texts) {
   v1::Dictionary dictionary;
@@ -24,8 +26,8 @@ std::string Texts(std::initializer_list<std::pair<uint32_t, std::string>> texts)
 struct OwnedFrame {
   OwnedFrame(const proto::FrameFields& fields, std::string bytes) : payload(std::move(bytes)) {
     view.status = proto::FrameStatus::kComplete;
-    view.header = proto::MakeFrameHeader(fields, Bytes(payload));
-    view.payload = Bytes(payload);
+    view.header = proto::MakeFrameHeader(fields, BytesIn(payload));
+    view.payload = BytesIn(payload);
   }
   std::string payload;
   proto::FrameView view;
@@ -34,8 +36,8 @@ struct OwnedFrame {
 TEST(TraceStateTest, ARepeatedDictionaryIsKeptOnce) {
   TraceState state;
   std::string fresh;
-  ASSERT_TRUE(state.TakeNewEntries(Bytes(Texts({{1, "a"}, {2, "b"}})), &fresh));
-  ASSERT_TRUE(state.TakeNewEntries(Bytes(Texts({{1, "a"}, {2, "b"}, {3, "c"}})), &fresh));
+  ASSERT_TRUE(state.TakeNewEntries(BytesIn(Texts({{1, "a"}, {2, "b"}})), &fresh));
+  ASSERT_TRUE(state.TakeNewEntries(BytesIn(Texts({{1, "a"}, {2, "b"}, {3, "c"}})), &fresh));
   EXPECT_EQ(state.dictionary(), Texts({{1, "a"}, {2, "b"}, {3, "c"}}));
   EXPECT_EQ(state.entries().LargestId(1), 3u);
   EXPECT_FALSE(state.entries().Contains(1, 4));
@@ -51,9 +53,9 @@ TEST(TraceStateTest, SchemasOfTwoDomainsMayShareAnId) {
   }
   TraceState state;
   std::string fresh;
-  ASSERT_TRUE(state.TakeNewEntries(Bytes(dictionary.SerializeAsString()), &fresh));
+  ASSERT_TRUE(state.TakeNewEntries(BytesIn(dictionary.SerializeAsString()), &fresh));
   Dictionary names;
-  ASSERT_TRUE(names.Add(Bytes(state.dictionary())));
+  ASSERT_TRUE(names.Add(BytesIn(state.dictionary())));
   ASSERT_NE(names.Schema(2, 1 << 24), nullptr);
   EXPECT_EQ(names.Schema(2, 1 << 24)->name(), "of domain 2");
   EXPECT_EQ(names.Schema(1, 1 << 24)->name(), "of domain 1");
@@ -62,9 +64,9 @@ TEST(TraceStateTest, SchemasOfTwoDomainsMayShareAnId) {
 TEST(TraceStateTest, ADictionaryWithAnImpossibleIdIsRefusedWhole) {
   TraceState state;
   std::string fresh;
-  EXPECT_FALSE(state.TakeNewEntries(Bytes(Texts({{1, "a"}, {kMaxEntryId + 1, "b"}})), &fresh));
-  EXPECT_FALSE(state.TakeNewEntries(Bytes(Texts({{0, "none"}})), &fresh));
-  EXPECT_FALSE(state.TakeNewEntries(Bytes("\x0a\x7fshort"), &fresh));
+  EXPECT_FALSE(state.TakeNewEntries(BytesIn(Texts({{1, "a"}, {kMaxEntryId + 1, "b"}})), &fresh));
+  EXPECT_FALSE(state.TakeNewEntries(BytesIn(Texts({{0, "none"}})), &fresh));
+  EXPECT_FALSE(state.TakeNewEntries(BytesIn("\x0a\x7fshort"), &fresh));
   EXPECT_TRUE(state.dictionary().empty());
 }
 
@@ -122,7 +124,7 @@ TEST(TraceStateTest, ACheckpointHoldsWhatTheFramesSaid) {
   const std::string bytes = state.EncodeCheckpoint(extra);
   v1::Checkpoint checkpoint;
   std::string dictionary;
-  ASSERT_TRUE(ParseCheckpoint(Bytes(bytes), &checkpoint, &dictionary));
+  ASSERT_TRUE(ParseCheckpoint(BytesIn(bytes), &checkpoint, &dictionary));
   EXPECT_EQ(checkpoint.hello().session(), "0123456789abcdef");
   EXPECT_EQ(checkpoint.incarnation(), 2u);
   ASSERT_EQ(checkpoint.positions_size(), 1);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kForward = "net.py(7): forward;train.py(31): step;train.py(40): main";
 constexpr std::string_view kLoss = "train.py(32): step;train.py(40): main";
-constexpr std::string_view kMain = "train.py(41): main";
+constexpr std::string_view kMainFunction = "train.py(41): main";
 
 InsightProgram ACapture() {
   InsightProgram program;
@@ -23,7 +23,7 @@ TEST(PythonFunctions, LastFromTheirFirstOperatorToTheirLastWithTheirCallersAroun
   program->AddOperator("aten::linear", 10, 20, kForward);
   program->AddOperator("aten::relu", 25, 30, kForward);
   program->AddOperator("aten::mse_loss", 40, 50, kLoss);
-  program->AddOperator("aten::add_", 60, 70, kMain);
+  program->AddOperator("aten::add_", 60, 70, kMainFunction);
   const std::vector<PythonFunction> found = PythonFunctions(program.run().traces[0]);
   ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found[0].name, "train.py: main");
@@ -41,7 +41,7 @@ TEST(PythonFunctions, LastFromTheirFirstOperatorToTheirLastWithTheirCallersAroun
 TEST(PythonFunctions, NeverOutlastWhatBeginsAfterThem) {
   InsightProgram program = ACapture();
   program->AddOperator("custom::op", 10, 90, kForward);
-  program->AddOperator("aten::mul", 20, 30, kMain);  // inside of it
+  program->AddOperator("aten::mul", 20, 30, kMainFunction);  // inside of it
   for (const PythonFunction& function : PythonFunctions(program.run().traces[0])) {
     EXPECT_EQ(function.end, function.name == "train.py: main" ? 90 : 20) << function.name;
   }
@@ -52,7 +52,7 @@ TEST(PythonFunctions, DoNotGoOnOverStepsWithoutOperators) {
   for (int64_t step = 0; step < 3; ++step) {
     program->AddStep(step * 10 * kMs, (step + 1) * 10 * kMs);
     if (step == 1) continue;
-    program->AddOperator("aten::linear", step * 10 * kMs + 1, step * 10 * kMs + 2, kMain);
+    program->AddOperator("aten::linear", step * 10 * kMs + 1, step * 10 * kMs + 2, kMainFunction);
   }
   const std::vector<PythonFunction> found = PythonFunctions(program.run().traces[0]);
   ASSERT_EQ(found.size(), 2u);

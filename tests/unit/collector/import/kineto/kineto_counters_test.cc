@@ -62,9 +62,9 @@ TEST(CountersTest, TheKthReadingIsOfTheKthLaunchWhateverTheirOrderInTheFile) {
 }
 
 TEST(CountersTest, AnOperatorThatDidOtherWorkThanItsShapesSayIsNamed) {
-  const collector::Run run =
-      OpenText(File("", OperatorLines() + Reading("winograd", 200, Instructions("ffma", 1'048'576)) +
-                            Reading("relu_kernel", 300, Instructions("fadd", 16'384))));
+  const collector::Run run = OpenText(
+      File("", OperatorLines() + Reading("winograd", 200, Instructions("ffma", 1'048'576)) +
+                   Reading("relu_kernel", 300, Instructions("fadd", 16'384))));
   EXPECT_THAT(
       TabulateCounters(run, {.by = "operator"}).notes,
       Contains(HasSubstr("aten::mm: the device did 50 % of the FLOPs that the shapes say")));

@@ -15,7 +15,6 @@
 namespace ranktap::collector {
 namespace {
 
-
 struct Piece {
   std::string category, name;
   double start, end;

@@ -40,7 +40,8 @@ InsightProgram RanksOfOneHost(uint32_t ranks) {
 }
 
 void AddCollective(InsightRank* rank, uint64_t sequence, int64_t start, int64_t end) {
-  rank->AddKernel({.name = kAllReduce, .launched = start, .start = start, .end = end, .stream = 13});
+  rank->AddKernel(
+      {.name = kAllReduce, .launched = start, .start = start, .end = end, .stream = 13});
   rank->DescribeCollective(sequence, 4 << 20, 2);
 }
 

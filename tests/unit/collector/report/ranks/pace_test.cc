@@ -9,7 +9,6 @@
 namespace ranktap::collector {
 namespace {
 
-
 // Four ranks of one host with ten steps of 10 ms, a range of 2 ms in each. Rank 2 begins each step
 // 1 ms later than the one before would have it; its steps take 11 ms.
 Run RanksOfWhichTwoFallsBehind(const std::string& host) {
