@@ -25,7 +25,7 @@ bool IsOf(const DeviceRoofs& roofs, const Trace& trace) {
 }
 
 // How many traces are of one of these devices.
-size_t TellDevices(std::vector<DeviceRoofs> roofs, const Run& run) {
+size_t TellDevices(const std::vector<DeviceRoofs>& roofs, const Run& run) {
   size_t told = 0;
   for (const Trace& trace : run.traces) {
     auto own = std::make_shared<std::vector<DeviceRoofs>>();
@@ -54,7 +54,7 @@ void TakeOwnDevices(const Run& run) {
         text ? ParseDeviceRoofs(*text) : Result<DeviceRoofs>(Failure{text.message()});
     if (roofs) all.push_back(std::move(*roofs));
   }
-  TellDevices(std::move(all), run);
+  TellDevices(all, run);
 }
 
 // "A100 in box, H100 in box"
