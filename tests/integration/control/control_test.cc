@@ -151,19 +151,27 @@ TEST(ControlTest, WindowsGoOnBesideAClientThatKeepsItsSubscription) {
   const Trace& trace = job.run().traces[0];
   const std::vector<Window> windows = WindowsOf(trace);
   ASSERT_EQ(windows.size(), size_t{kWindows});
+  size_t launched_before = 0;
+  int64_t last_end = 0;
   for (const Window& window : windows) {
-    size_t launched = 0;
+    size_t launched = 0, without = 0;
     for (size_t i = 0; i < trace.kernels.size(); ++i) {
       const int64_t start = trace.kernels.start[i] + trace.realtime_offset_ns;
-      if (start < window.begin || start > window.end) continue;
+      if (start <= last_end || start > window.end) continue;
       if (trace.kernels.launch[i] != collector::kNone) {
-        ++launched;
+        launched += start >= window.begin ? 1 : 0;
       } else {
         EXPECT_EQ(launched, 0u) << "only what was launched before the window lacks its launch";
+        ++without;
       }
     }
-    EXPECT_GT(launched, 0u);
+    EXPECT_GT(launched, without);
+    launched_before += without;
+    last_end = window.end;
   }
+  EXPECT_EQ(std::ranges::count(trace.kernels.launch, collector::kNone),
+            static_cast<ptrdiff_t>(launched_before))
+      << "after the last window each has its launch";
   EXPECT_EQ(Subscriptions(job, trace, true), 1)
       << "the client's, from its first session to the end";
   EXPECT_EQ(Subscriptions(job, trace, false), 0);
