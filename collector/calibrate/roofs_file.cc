@@ -1,5 +1,4 @@
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "collector/calibrate/calibrate_device.h"
 #include "collector/calibrate/calibrate_host.h"
@@ -8,8 +7,6 @@
 namespace ranktap::collector {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 Json RateText(const MeasuredRate& one, const MeasuredRate& all) {
   return {{"one_core", one.rate},
           {"one_core_spread_percent", one.spread_percent},
@@ -17,22 +14,17 @@ Json RateText(const MeasuredRate& one, const MeasuredRate& all) {
           {"all_cores_spread_percent", all.spread_percent}};
 }
 
-double Number(const nlohmann::json& of, const char* name) {
-  const auto found = of.is_object() ? of.find(name) : of.end();
-  return found != of.end() && found->is_number() ? found->get<double>() : 0;
+double Number(const Json& of, const char* name) {
+  const Json& found = of[name];
+  return found.is_number() ? found.get<double>() : 0;
 }
 
-std::string Text(const nlohmann::json& of, const char* name) {
-  const auto found = of.is_object() ? of.find(name) : of.end();
-  return found != of.end() && found->is_string() ? found->get<std::string>() : std::string();
+Json Rows(const Json& of, const char* name) {
+  const Json& found = of[name];
+  return found.is_array() ? found : Json::array();
 }
 
-nlohmann::json Rows(const nlohmann::json& of, const char* name) {
-  const auto found = of.find(name);
-  return found != of.end() && found->is_array() ? *found : nlohmann::json::array();
-}
-
-void ReadRates(const nlohmann::json& row, MeasuredRate* one, MeasuredRate* all) {
+void ReadRates(const Json& row, MeasuredRate* one, MeasuredRate* all) {
   *one = {Number(row, "one_core"), Number(row, "one_core_spread_percent")};
   *all = {Number(row, "all_cores"), Number(row, "all_cores_spread_percent")};
 }
@@ -43,7 +35,7 @@ Json RateOrNull(const MeasuredRate& of, const char* name) {
   return {{name, of.rate}, {"spread_percent", of.spread_percent}};
 }
 
-MeasuredRate RateOf(const nlohmann::json& row, const char* name) {
+MeasuredRate RateOf(const Json& row, const char* name) {
   return {Number(row, name), Number(row, "spread_percent")};
 }
 
@@ -86,26 +78,26 @@ std::string RoofsText(const HostRoofs& roofs) {
 }
 
 Result<HostRoofs> ParseRoofs(std::string_view text) {
-  const nlohmann::json root = ParseJson(text);
+  const Json root = ParseJson(text);
   if (!root.is_object() || Number(root, "ranktap_roofs") != 1) {
     return Failure{"no file of ranktap calibrate"};
   }
-  HostRoofs roofs{.host = Text(root, "host"),
-                  .processor = Text(root, "processor"),
-                  .date = Text(root, "date"),
-                  .kernel = Text(root, "kernel"),
+  HostRoofs roofs{.host = root.TextOf("host"),
+                  .processor = root.TextOf("processor"),
+                  .date = root.TextOf("date"),
+                  .kernel = root.TextOf("kernel"),
                   .mhz = Number(root, "mhz"),
                   .cores = static_cast<int>(Number(root, "cores")),
                   .cache_bytes = static_cast<int64_t>(Number(root, "cache_bytes")),
                   .arithmetic = {},
                   .levels = {}};
-  for (const nlohmann::json& row : Rows(root, "flops_per_second")) {
-    HostRoofs::Arithmetic of{.type = Text(row, "type"), .instruction = Text(row, "instruction")};
+  for (const Json& row : Rows(root, "flops_per_second")) {
+    HostRoofs::Arithmetic of{.type = row.TextOf("type"), .instruction = row.TextOf("instruction")};
     ReadRates(row, &of.one, &of.all);
     roofs.arithmetic.push_back(std::move(of));
   }
-  for (const nlohmann::json& row : Rows(root, "bytes_per_second")) {
-    HostRoofs::Level of{.name = Text(row, "level"),
+  for (const Json& row : Rows(root, "bytes_per_second")) {
+    HostRoofs::Level of{.name = row.TextOf("level"),
                         .bytes = static_cast<int64_t>(Number(row, "bytes_a_core"))};
     ReadRates(row, &of.one, &of.all);
     roofs.levels.push_back(std::move(of));
@@ -155,44 +147,44 @@ std::string DeviceRoofsText(const DeviceRoofs& roofs) {
 }
 
 bool IsDeviceRoofs(std::string_view text) {
-  const nlohmann::json root = ParseJson(text);
+  const Json root = ParseJson(text);
   return root.is_object() && Number(root, "ranktap_device_roofs") == 1;
 }
 
 Result<DeviceRoofs> ParseDeviceRoofs(std::string_view text) {
-  const nlohmann::json root = ParseJson(text);
+  const Json root = ParseJson(text);
   if (!root.is_object() || Number(root, "ranktap_device_roofs") != 1) {
     return Failure{"no file of ranktap calibrate"};
   }
   if (root.contains("stand_in")) {
     return Failure{"it was written on the stand-in for CUDA, which computes nothing"};
   }
-  DeviceRoofs roofs{.host = Text(root, "host"),
-                    .date = Text(root, "date"),
-                    .name = Text(root, "device"),
-                    .uuid = Text(root, "uuid"),
+  DeviceRoofs roofs{.host = root.TextOf("host"),
+                    .date = root.TextOf("date"),
+                    .name = root.TextOf("device"),
+                    .uuid = root.TextOf("uuid"),
                     .number = static_cast<int>(Number(root, "number")),
-                    .driver = Text(root, "driver"),
-                    .architecture = Text(root, "compute_capability"),
+                    .driver = root.TextOf("driver"),
+                    .architecture = root.TextOf("compute_capability"),
                     .sms = static_cast<int>(Number(root, "multiprocessors")),
                     .mhz = Number(root, "mhz"),
                     .memory_mhz = Number(root, "memory_mhz"),
                     .memory_bytes = static_cast<int64_t>(Number(root, "memory_bytes")),
                     .l2_bytes = static_cast<int64_t>(Number(root, "l2_bytes"))};
-  for (const nlohmann::json& row : Rows(root, "flops_per_second")) {
-    roofs.arithmetic.push_back({.type = Text(row, "type"),
-                                .instruction = Text(row, "instruction"),
+  for (const Json& row : Rows(root, "flops_per_second")) {
+    roofs.arithmetic.push_back({.type = row.TextOf("type"),
+                                .instruction = row.TextOf("instruction"),
                                 .rate = RateOf(row, "rate"),
                                 .mhz = Number(row, "mhz"),
                                 .is_lower_bound = row.is_object() && row.contains("lower_bound")});
   }
-  for (const nlohmann::json& row : Rows(root, "bytes_per_second")) {
-    roofs.bandwidths.push_back({.what = Text(row, "what"),
+  for (const Json& row : Rows(root, "bytes_per_second")) {
+    roofs.bandwidths.push_back({.what = row.TextOf("what"),
                                 .bytes = static_cast<int64_t>(Number(row, "bytes")),
                                 .rate = RateOf(row, "rate")});
   }
-  for (const nlohmann::json& row : Rows(root, "latencies")) {
-    roofs.latencies.push_back({.what = Text(row, "what"), .ns = RateOf(row, "ns")});
+  for (const Json& row : Rows(root, "latencies")) {
+    roofs.latencies.push_back({.what = row.TextOf("what"), .ns = RateOf(row, "ns")});
   }
   return roofs;
 }

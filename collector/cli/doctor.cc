@@ -4,7 +4,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "collector/cli/command.h"
@@ -62,10 +61,10 @@ std::string FormatFindings(const std::vector<Found>& found, size_t width) {
 }
 
 std::string FormatFindingsJson(const std::vector<Found>& found, bool healthy) {
-  nlohmann::json object;
+  Json object;
   object["ranktap"] = kVersion;
   object["healthy"] = healthy;
-  object["findings"] = nlohmann::json::array();
+  object["findings"] = Json::array();
   for (const Found& of_check : found) {
     for (const Finding& finding : of_check.findings) {
       object["findings"].push_back({{"check", of_check.check->name},
@@ -74,7 +73,7 @@ std::string FormatFindingsJson(const std::vector<Found>& found, bool healthy) {
                                     {"advice", finding.advice}});
     }
   }
-  return WriteJson(object, 2) + "\n";
+  return WriteJson(object, 2, JsonOrder::kByName) + "\n";
 }
 
 std::string ChecksHelp() {

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -17,8 +16,6 @@
 
 namespace ranktap::collector {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr size_t kLongestMessage = size_t{1} << 20;
 constexpr const char* kNewestProtocol = "2025-06-18";
@@ -33,10 +30,10 @@ Json ErrorReply(const Json& id, int code, const std::string& message) {
   return {{"jsonrpc", "2.0"}, {"id", id}, {"error", {{"code", code}, {"message", message}}}};
 }
 
-Json Initialized(const nlohmann::json& parameters) {
+Json Initialized(const Json& parameters) {
   std::string version = kNewestProtocol;
   for (const char* const known : {"2024-11-05", "2025-03-26"}) {
-    if (parameters.value("protocolVersion", nlohmann::json()) == known) version = known;
+    if (parameters["protocolVersion"] == known) version = known;
   }
   return {{"protocolVersion", version},
           {"capabilities", {{"tools", Json::object()}}},
@@ -44,11 +41,11 @@ Json Initialized(const nlohmann::json& parameters) {
           {"instructions", kInstructions}};
 }
 
-Json Called(const McpTools& tools, const nlohmann::json& parameters) {
-  const nlohmann::json name = parameters.value("name", nlohmann::json());
-  const nlohmann::json arguments = parameters.value("arguments", nlohmann::json::object());
+Json Called(const McpTools& tools, const Json& parameters) {
+  const Json& name = parameters["name"];
+  const Json arguments = parameters.value("arguments", Json::object());
   Result<std::string> answer = Failure{"a call has a name, and arguments as an object"};
-  if (name.is_string() && arguments.is_object()) answer = tools.Call(name, arguments);
+  if (name.is_string() && arguments.is_object()) answer = tools.Call(name.text(), arguments);
   Json content = Json::array();
   content.push_back({{"type", "text"}, {"text", answer ? *answer : answer.message()}});
   return {{"content", std::move(content)}, {"isError", !answer}};
@@ -56,15 +53,15 @@ Json Called(const McpTools& tools, const nlohmann::json& parameters) {
 
 // nullopt: a notification, which has no reply.
 std::optional<Json> ReplyTo(const McpTools& tools, const std::string& line) {
-  const nlohmann::json message = ParseJson(line);
+  const Json message = ParseJson(line);
   if (message.is_discarded()) return ErrorReply(nullptr, kParseError, "this is no JSON");
   if (!message.is_object() || !message.contains("method") || !message["method"].is_string()) {
     return ErrorReply(nullptr, kInvalidRequest, "this is no request");
   }
   if (!message.contains("id")) return std::nullopt;
   const Json id = message["id"];
-  const std::string method = message["method"];
-  nlohmann::json parameters = message.value("params", nlohmann::json::object());
+  const std::string& method = message["method"].text();
+  Json parameters = message.value("params", Json::object());
   if (!parameters.is_object()) return ErrorReply(id, kInvalidRequest, "params is no object");
   Json result;
   if (method == "initialize") {

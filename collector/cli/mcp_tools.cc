@@ -22,7 +22,6 @@ namespace ranktap::collector {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 using Words = std::vector<std::string>;
 
 constexpr int kMostToolMs = 60'000, kMostSqlMs = 20'000;
@@ -81,24 +80,18 @@ const std::vector<McpTool>& AllTools() {
   return kTools;
 }
 
-std::string TextIn(const nlohmann::json& arguments, const char* name) {
-  return arguments.contains(name) && arguments[name].is_string()
-             ? arguments[name].get<std::string>()
-             : "";
-}
-
-Words ListIn(const nlohmann::json& arguments, const char* name) {
+Words ListIn(const Json& arguments, const char* name) {
   Words words;
   if (!arguments.contains(name)) return words;
   if (arguments[name].is_string()) return {arguments[name].get<std::string>()};
-  for (const nlohmann::json& word : arguments[name]) {
+  for (const Json& word : arguments[name]) {
     if (word.is_string()) words.push_back(word.get<std::string>());
   }
   return words;
 }
 
 // The parameters that the tool wants are there, with their types.
-std::optional<std::string> WrongArguments(const McpTool& tool, const nlohmann::json& arguments) {
+std::optional<std::string> WrongArguments(const McpTool& tool, const Json& arguments) {
   for (const ToolParameter& parameter : tool.parameters) {
     if (!arguments.contains(parameter.name)) {
       if (parameter.required) return fmt::format("{} is missing", parameter.name);
@@ -182,8 +175,8 @@ std::string ShortText(const std::string& text, size_t most) {
 
 void CutTexts(size_t most, Json* value) {
   if (value->is_string()) *value = ShortText(value->get<std::string>(), most);
-  if (!value->is_structured()) return;
-  for (auto& member : *value) CutTexts(most, &member);
+  if (!value->is_array() && !value->is_object()) return;
+  for (Json& member : *value) CutTexts(most, &member);
 }
 
 // Nobody loses what is null.
@@ -219,7 +212,7 @@ std::string PageOf(const Json& table, size_t first) {
     }
     if (WriteJson(page).size() + kForCursor <= kMostAnswerBytes) continue;
     if (page["rows"].size() > 1) {
-      page["rows"].erase(page["rows"].size() - 1);
+      page["rows"].resize(page["rows"].size() - 1);
     } else {
       page["rows"][0] = "too long";
       ++next;
@@ -233,7 +226,7 @@ std::string PageOf(const Json& table, size_t first) {
     for (const Json& note : table["notes"]) {
       page["notes"].push_back(note);
       if (WriteJson(page).size() <= kMostAnswerBytes) continue;
-      page["notes"].erase(page["notes"].size() - 1);
+      page["notes"].resize(page["notes"].size() - 1);
       break;
     }
   }
@@ -242,9 +235,9 @@ std::string PageOf(const Json& table, size_t first) {
 
 // What the verb printed, as a table; SQL's answer is a list of rows.
 Result<Json> AsTable(const std::string& text, const std::string& name) {
-  Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json value = ParseJson(text, JsonOrder::kAsAdded);
   if (value.is_array()) {
-    if (value.size() > kMostSqlRows) value.erase(value.begin() + kMostSqlRows, value.end());
+    if (value.size() > kMostSqlRows) value.resize(kMostSqlRows);
     return Json{{"schema", kTableSchema},
                 {"name", name},
                 {"title", ""},
@@ -311,12 +304,12 @@ Json McpTools::List() {
   return tools;
 }
 
-Result<std::string> McpTools::Call(const std::string& name, const nlohmann::json& arguments) const {
+Result<std::string> McpTools::Call(const std::string& name, const Json& arguments) const {
   const auto tool = std::ranges::find(AllTools(), name, &McpTool::name);
   if (tool == AllTools().end()) return Failure{fmt::format("no tool {}", Printable(name))};
   if (const auto wrong = WrongArguments(*tool, arguments)) return Failure{*wrong};
   size_t first = 0;
-  const std::string cursor = TextIn(arguments, "cursor");
+  const std::string cursor = arguments.TextOf("cursor");
   if (!cursor.empty()) {
     const auto [end, error] = std::from_chars(cursor.data(), cursor.data() + cursor.size(), first);
     if (error != std::errc() || end != cursor.data() + cursor.size()) {
@@ -330,14 +323,14 @@ Result<std::string> McpTools::Call(const std::string& name, const nlohmann::json
   Words command = {self_};
   std::string run;
   if (arguments.contains("run")) {
-    Result<std::string> path = RunAt(root_, TextIn(arguments, "run"));
+    Result<std::string> path = RunAt(root_, arguments.TextOf("run"));
     if (!path) return Failure{path.message()};
     run = *path;
   }
   if (name == "verdict") command.insert(command.end(), {"report", run, "verdict"});
   if (name == "insights") command.insert(command.end(), {"report", run, "findings"});
   if (name == "report") {
-    const Report* const report = FindReport(TextIn(arguments, "name"));
+    const Report* const report = FindReport(arguments.TextOf("name"));
     if (report == nullptr || report->compare != nullptr) {
       std::string names;
       for (const Report& known : AllReports()) names += std::string(known.name) + " ";
@@ -348,7 +341,7 @@ Result<std::string> McpTools::Call(const std::string& name, const nlohmann::json
       command.push_back("--where=" + where);
     }
     for (const auto& [member, option] : {std::pair("columns", "--columns="), {"sort", "--sort="}}) {
-      const std::string text = TextIn(arguments, member);
+      const std::string text = arguments.TextOf(member);
       if (!text.empty()) command.push_back(option + text);
     }
   }
@@ -368,12 +361,12 @@ Result<std::string> McpTools::Call(const std::string& name, const nlohmann::json
     command.insert(command.begin() + 2, "--format=json");
   }
   if (name == "sql") {
-    const std::string query = TextIn(arguments, "query");
+    const std::string query = arguments.TextOf("query");
     if (!IsQuestion(query)) return Failure{"a query is one SELECT, WITH, FROM, SHOW or DESCRIBE"};
     command.insert(command.end(), {"sql", run, query});
   }
   if (name == "stacks") {
-    const std::string target = TextIn(arguments, "target");
+    const std::string target = arguments.TextOf("target");
     if (!IsTarget(target)) {
       return Failure{"a target is a process number, or a job's or run's name"};
     }

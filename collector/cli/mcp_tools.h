@@ -2,9 +2,9 @@
 // JSON of at most 2 KiB. Each tool is one of our own verbs, run as a process with limits.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "collector/file/json.h"
 #include "collector/file/result.h"
 
 namespace ranktap::collector {
@@ -17,9 +17,9 @@ class McpTools {
   explicit McpTools(std::string root);
 
   // As tools/list has them: name, description, inputSchema.
-  static nlohmann::ordered_json List();
+  static Json List();
   // The text of the answer. A failure is for the program that asked, and ends nothing.
-  Result<std::string> Call(const std::string& name, const nlohmann::json& arguments) const;
+  Result<std::string> Call(const std::string& name, const Json& arguments) const;
 
  private:
   std::string root_, self_;

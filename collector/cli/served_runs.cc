@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "collector/cli/compared_runs.h"
 #include "collector/cli/page.h"
@@ -264,8 +263,8 @@ HttpResponse ServedRuns::Summary(const Entry& entry) {
     const std::string time = FormatCell(figures.rows[0][c], figures.columns[c].unit);
     if (time != "-") step = time + " a step";
   }
-  const nlohmann::json said = {{"step", step}, {"verdict", (*FindReport("verdict"))(*run).title}};
-  return {.type = "application/json", .body = WriteJson(said)};
+  const Json said = {{"step", step}, {"verdict", (*FindReport("verdict"))(*run).title}};
+  return {.type = "application/json", .body = WriteJson(said, -1, JsonOrder::kByName)};
 }
 
 // "A/B/"

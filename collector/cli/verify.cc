@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "collector/cli/command.h"
 #include "collector/file/json.h"
@@ -36,8 +35,8 @@ void TakeAsWritten(TraceCheck* check) {
   check->notes = {"its process still runs: what stands in the file so far was checked"};
 }
 
-nlohmann::ordered_json ToJson(const TraceCheck& check) {
-  nlohmann::ordered_json problems = nlohmann::ordered_json::array();
+Json ToJson(const TraceCheck& check) {
+  Json problems = Json::array();
   for (const Damage& problem : check.problems) {
     problems.push_back(
         {{"offset", problem.offset}, {"bytes", problem.bytes}, {"what", problem.what}});
@@ -50,9 +49,9 @@ nlohmann::ordered_json ToJson(const TraceCheck& check) {
 }
 
 void PrintJson(const std::string& path, const RunCheck& run) {
-  nlohmann::ordered_json traces = nlohmann::ordered_json::array();
+  Json traces = Json::array();
   for (const TraceCheck& check : run.traces) traces.push_back(ToJson(check));
-  const nlohmann::ordered_json all = {
+  const Json all = {
       {"run", path}, {"ok", run.ok()}, {"traces", std::move(traces)}, {"problems", run.problems}};
   std::printf("%s\n", WriteJson(all, 1).c_str());
 }

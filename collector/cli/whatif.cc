@@ -6,13 +6,13 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "collector/cli/command.h"
 #include "collector/facts/device_steps.h"
 #include "collector/facts/numbers/describe.h"
 #include "collector/facts/replay/predict.h"
+#include "collector/file/json.h"
 #include "collector/file/printable.h"
 #include "collector/import/open_run.h"
 #include "collector/report/human_units.h"
@@ -240,10 +240,10 @@ std::string IdentityText(const Identity& identity) {
   return text;
 }
 
-nlohmann::json JsonOf(const Run& run, const std::string& name, const Prediction& prediction) {
-  nlohmann::json critical = nlohmann::json::array();
+Json JsonOf(const Run& run, const std::string& name, const Prediction& prediction) {
+  Json critical = Json::array();
   for (const CriticalPart& part : prediction.critical) {
-    nlohmann::json row = {{"what", part.what}, {"ns", part.ns}};
+    Json row = {{"what", part.what}, {"ns", part.ns}};
     if (run.traces[part.trace].info.rank) row["rank"] = *run.traces[part.trace].info.rank;
     critical.push_back(std::move(row));
   }
@@ -256,20 +256,20 @@ nlohmann::json JsonOf(const Run& run, const std::string& name, const Prediction&
 }
 
 void PrintJson(const Run& run, const Identity& identity, int64_t before,
-               const std::vector<nlohmann::json>& answers) {
-  const nlohmann::json all = {{"run", run.path},
-                              {"steps", identity.steps},
-                              {"disturbed_steps", identity.disturbed},
-                              {"step_ns", before},
-                              {"identity",
-                               {{"median_percent", identity.median_percent},
-                                {"p95_percent", identity.p95_percent},
-                                {"start_p95_ns", identity.start_p95_ns},
-                                {"edges", identity.edges},
-                                {"violated", identity.violated},
-                                {"kept_gap_percent", identity.kept_gap_percent}}},
-                              {"answers", answers}};
-  fmt::print("{}\n", all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+               const std::vector<Json>& answers) {
+  const Json all = {{"run", run.path},
+                    {"steps", identity.steps},
+                    {"disturbed_steps", identity.disturbed},
+                    {"step_ns", before},
+                    {"identity",
+                     {{"median_percent", identity.median_percent},
+                      {"p95_percent", identity.p95_percent},
+                      {"start_p95_ns", identity.start_p95_ns},
+                      {"edges", identity.edges},
+                      {"violated", identity.violated},
+                      {"kept_gap_percent", identity.kept_gap_percent}}},
+                    {"answers", answers}};
+  fmt::print("{}\n", WriteJson(all, 1, JsonOrder::kByName));
 }
 
 std::string TooWide(const Prediction& prediction) {
@@ -302,7 +302,7 @@ int Answer(const Run& run, const Identity& identity, const std::vector<Change>& 
 int AnswerAll(const Run& run, const Identity& identity, const WantedEdits& wanted) {
   const std::vector<Candidate> all = PredictAll(run);
   const std::vector<std::string> names = DescribeAll(all);
-  std::vector<nlohmann::json> answers;
+  std::vector<Json> answers;
   std::vector<std::string> lines, too_wide;
   int64_t before = 0;
   size_t without_gain = 0;

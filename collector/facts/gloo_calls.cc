@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
@@ -108,11 +107,10 @@ struct Contexts {
   std::unordered_map<uint32_t, const ProcessGroup*> groups;
 };
 
-const ProcessGroup* GroupNamed(const Trace& trace, const nlohmann::json& row) {
-  const auto name = row.find(proto::kGroupsRow.Key("name"));
-  if (name == row.end()) return nullptr;
+const ProcessGroup* GroupNamed(const Trace& trace, const Json& row) {
+  const Json& name = row[proto::kGroupsRow.Key("name")];
   for (const ProcessGroup& group : trace.process_groups) {
-    if (*name == group.name) return &group;
+    if (name == group.name) return &group;
   }
   return nullptr;
 }
@@ -120,12 +118,12 @@ const ProcessGroup* GroupNamed(const Trace& trace, const nlohmann::json& row) {
 Contexts ReadContexts(const Trace& trace) {
   Contexts contexts;
   for (const std::string_view line : MarkedLines(trace, kCommDomain, proto::kGroupsMark)) {
-    const nlohmann::json row = ParseJson(line);
+    const Json row = ParseJson(line);
     if (!row.is_object()) continue;
     const ProcessGroup* const group = GroupNamed(trace, row);
-    const auto numbers = row.find(proto::kGroupsRow.Key("contexts"));
-    if (group == nullptr || numbers == row.end() || !numbers->is_array()) continue;
-    for (const nlohmann::json& number : *numbers) {
+    const Json& numbers = row[proto::kGroupsRow.Key("contexts")];
+    if (group == nullptr || !numbers.is_array()) continue;
+    for (const Json& number : numbers) {
       if (!number.is_number_unsigned()) continue;
       const auto [at, is_new] = contexts.groups.try_emplace(number.get<uint32_t>(), group);
       if (!is_new && at->second != group) at->second = nullptr;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "collector/file/json.h"
 #include "collector/file/owned_file.h"
@@ -13,23 +12,19 @@
 namespace ranktap::collector {
 namespace {
 
-using nlohmann::json;
-
 constexpr size_t kMostNotes = 16, kMostBytes = 16 << 20, kMostRanks = 4096;
 
-std::string TextIn(const json& object, const char* key) {
-  const auto member = object.find(key);
-  if (member == object.end() || !member->is_string()) return "";
-  std::string text = member->get<std::string>();
+std::string TextIn(const Json& object, const char* key) {
+  std::string text = object.TextOf(key);
   proto::RedactText(text);
   return Printable(text);
 }
 
-std::vector<uint32_t> RanksIn(const json& object, const char* key) {
+std::vector<uint32_t> RanksIn(const Json& object, const char* key) {
   std::vector<uint32_t> ranks;
-  const auto member = object.find(key);
-  if (member == object.end() || !member->is_array()) return ranks;
-  for (const json& rank : *member) {
+  const Json& member = object[key];
+  if (!member.is_array()) return ranks;
+  for (const Json& rank : member) {
     if (rank.is_number_unsigned() && rank.get<uint64_t>() <= UINT32_MAX &&
         ranks.size() < kMostRanks) {
       ranks.push_back(rank.get<uint32_t>());
@@ -38,17 +33,15 @@ std::vector<uint32_t> RanksIn(const json& object, const char* key) {
   return ranks;
 }
 
-std::optional<HangCalls> CallsIn(const json& object) {
-  const auto member = object.find("calls");
-  if (member == object.end() || !member->is_object()) return std::nullopt;
-  HangCalls calls{.cause = TextIn(*member, "cause"),
-                  .ranks = TextIn(*member, "ranks"),
-                  .finding = TextIn(*member, "finding"),
-                  .advice = TextIn(*member, "advice")};
-  const auto guilty = member->find("guilty"), waiting = member->find("waiting");
-  calls.is_guilty = guilty != member->end() && guilty->is_boolean() && guilty->get<bool>();
-  if (waiting != member->end() && waiting->is_number_unsigned()) {
-    calls.waiting = static_cast<uint32_t>(std::min<uint64_t>(waiting->get<uint64_t>(), kMostRanks));
+std::optional<HangCalls> CallsIn(const Json& object) {
+  const Json& member = object["calls"];
+  HangCalls calls{.cause = TextIn(member, "cause"),
+                  .ranks = TextIn(member, "ranks"),
+                  .finding = TextIn(member, "finding"),
+                  .advice = TextIn(member, "advice")};
+  calls.is_guilty = member["guilty"] == true;
+  if (const Json& waiting = member["waiting"]; waiting.is_number_unsigned()) {
+    calls.waiting = static_cast<uint32_t>(std::min<uint64_t>(waiting.get<uint64_t>(), kMostRanks));
   }
   return calls.finding.empty() ? std::nullopt : std::optional(std::move(calls));
 }
@@ -69,7 +62,7 @@ std::vector<HangNote> ReadHangNotes(const std::string& run) {
   for (const std::string& folder : folders) {
     const Result<std::string> text = ReadRegularFile(folder + "/hang.json", kMostBytes);
     if (!text) continue;
-    const json object = ParseJson(*text);
+    const Json object = ParseJson(*text);
     if (!object.is_object()) continue;
     HangNote note{.directory = folder,
                   .sentence = TextIn(object, "sentence"),
@@ -78,9 +71,9 @@ std::vector<HangNote> ReadHangNotes(const std::string& run) {
                   .waiting = RanksIn(object, "waiting"),
                   .awaited = RanksIn(object, "awaited"),
                   .calls = CallsIn(object)};
-    const auto time = object.find("realtime_ns");
-    if (time != object.end() && time->is_number_unsigned())
-      note.realtime_ns = time->get<uint64_t>();
+    if (const Json& time = object["realtime_ns"]; time.is_number_unsigned()) {
+      note.realtime_ns = time.get<uint64_t>();
+    }
     if (!note.sentence.empty()) notes.push_back(std::move(note));
   }
   return notes;

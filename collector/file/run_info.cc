@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
-#include <nlohmann/json.hpp>
 #include <type_traits>
 #include <utility>
 
@@ -13,8 +12,6 @@
 
 namespace ranktap::collector {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::array<std::string_view, 5> kStatusNames = {"open", "closed", "died", "abandoned",
                                                           "write failed"};
@@ -32,19 +29,14 @@ std::string Iso8601(uint64_t realtime_ns) {
   return {text, length};
 }
 
-template <typename T>
-void Put(json& object, const char* key, const std::optional<T>& value) {
-  object[key] = value ? json(*value) : json(nullptr);
-}
-
-json ToJson(const TraceInfo& trace) {
-  json object;
+Json ToJson(const TraceInfo& trace) {
+  Json object;
   object["file"] = trace.file;
-  Put(object, "rank", trace.rank);
+  object["rank"] = trace.rank;
   object["rank_origin"] = trace.rank_origin;
-  Put(object, "local_rank", trace.local_rank);
-  Put(object, "world_size", trace.world_size);
-  Put(object, "node_rank", trace.node_rank);
+  object["local_rank"] = trace.local_rank;
+  object["world_size"] = trace.world_size;
+  object["node_rank"] = trace.node_rank;
   object["session"] = trace.session;
   object["pid"] = trace.pid;
   object["host"] = trace.host;
@@ -63,7 +55,7 @@ json ToJson(const TraceInfo& trace) {
 // Whether the member is a T: of numbers a whole one in its range. A conversion of any other is
 // undefined.
 template <typename T>
-bool Holds(const json& member) {
+bool Holds(const Json& member) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
     if (member.is_number_unsigned()) return std::in_range<T>(member.get<uint64_t>());
     return member.is_number_integer() && std::in_range<T>(member.get<int64_t>());
@@ -76,21 +68,21 @@ bool Holds(const json& member) {
 
 // Takes the member when it is there and of the right kind; otherwise leaves `value` alone.
 template <typename T>
-void Get(const json& object, const char* key, T* value) {
-  const auto member = object.find(key);
-  if (member == object.end() || member->is_null() || !Holds<T>(*member)) return;
+void Get(const Json& object, const char* key, T* value) {
+  const Json& member = object[key];
+  if (member.is_null() || !Holds<T>(member)) return;
   try {
-    *value = member->get<T>();
-  } catch (const json::exception&) {
+    *value = member.get<T>();
+  } catch (const std::domain_error&) {
   }
 }
 template <typename T>
-void Get(const json& object, const char* key, std::optional<T>* value) {
-  const auto member = object.find(key);
-  if (member != object.end() && member->is_number() && Holds<T>(*member)) *value = member->get<T>();
+void Get(const Json& object, const char* key, std::optional<T>* value) {
+  const Json& member = object[key];
+  if (member.is_number() && Holds<T>(member)) *value = member.get<T>();
 }
 
-TraceInfo ParseTrace(const json& object) {
+TraceInfo ParseTrace(const Json& object) {
   TraceInfo trace;
   Get(object, "file", &trace.file);
   Get(object, "rank", &trace.rank);
@@ -157,7 +149,7 @@ void Describe(const v1::Hello& hello, TraceInfo* info) {
 }
 
 std::string ToJson(const RunInfo& info) {
-  json object;
+  Json object;
   object["format"] = kRunFormat;
   object["run"] = info.run;
   object["command"] = info.command;
@@ -167,21 +159,21 @@ std::string ToJson(const RunInfo& info) {
   object["level"] = info.level;
   object["start"] = Iso8601(info.start_realtime_ns);
   object["start_realtime_ns"] = info.start_realtime_ns;
-  object["end"] = info.end_realtime_ns ? json(Iso8601(*info.end_realtime_ns)) : json(nullptr);
-  Put(object, "end_realtime_ns", info.end_realtime_ns);
-  Put(object, "exit_status", info.exit_status);
-  Put(object, "exit_signal", info.exit_signal);
+  object["end"] = info.end_realtime_ns ? Json(Iso8601(*info.end_realtime_ns)) : Json();
+  object["end_realtime_ns"] = info.end_realtime_ns;
+  object["exit_status"] = info.exit_status;
+  object["exit_signal"] = info.exit_signal;
   object["refused"] = info.refused;
   object["simulated"] = std::any_of(info.traces.begin(), info.traces.end(),
                                     [](const TraceInfo& trace) { return trace.simulated; });
-  object["traces"] = json::array();
+  object["traces"] = Json::array();
   for (const TraceInfo& trace : info.traces) object["traces"].push_back(ToJson(trace));
   // Programs may use any bytes in their arguments; JSON must be UTF-8.
-  return WriteJson(object, 2) + "\n";
+  return WriteJson(object, 2, JsonOrder::kByName) + "\n";
 }
 
 Result<RunInfo> ParseRunInfo(const std::string& text, const std::string& path) {
-  const json object = ParseJson(text);
+  const Json object = ParseJson(text);
   if (!object.is_object()) return Failure{fmt::format("{}: not a JSON object", path)};
   RunInfo info;
   int format = kRunFormat;
@@ -201,9 +193,8 @@ Result<RunInfo> ParseRunInfo(const std::string& text, const std::string& path) {
   Get(object, "exit_status", &info.exit_status);
   Get(object, "exit_signal", &info.exit_signal);
   Get(object, "refused", &info.refused);
-  const auto traces = object.find("traces");
-  if (traces != object.end() && traces->is_array()) {
-    for (const json& trace : *traces) {
+  if (const Json& traces = object["traces"]; traces.is_array()) {
+    for (const Json& trace : traces) {
       if (trace.is_object()) info.traces.push_back(ParseTrace(trace));
     }
   }

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
-#include <nlohmann/json.hpp>
 
 #include "collector/file/json.h"
 #include "collector/hang/call_place.h"
@@ -27,14 +26,14 @@ std::string TimeName(uint64_t realtime_ns) {
   return {text, ::strftime(text, sizeof(text), "hang-%Y%m%dT%H%M%SZ", &utc)};
 }
 
-nlohmann::ordered_json RankJson(const RankLook& look) {
-  nlohmann::ordered_json rank;
+Json RankJson(const RankLook& look) {
+  Json rank;
   rank["rank"] = look.rank;
   rank["pid"] = look.pid;
   rank["state"] = std::string(1, look.state);
   rank["stands_in"] = CollectiveOf(look);
   rank["place"] = DescribePlace(look);
-  rank["stack"] = nlohmann::ordered_json::array();
+  rank["stack"] = Json::array();
   if (const ThreadStack* const stack = MainThreadOf(look.stacks)) {
     for (const StackFrame& frame : stack->frames) {
       rank["stack"].push_back(fmt::format("{}({}): {}", frame.file, frame.line, frame.function));
@@ -56,7 +55,7 @@ Result<HangDirectory> HangDirectory::Create(int parent, const std::string& path,
 
 void HangDirectory::WriteVerdict(const WaitVerdict& verdict,
                                  const std::vector<const RankLook*>& looks, uint64_t realtime_ns) {
-  nlohmann::ordered_json object;
+  Json object;
   object["format"] = 1;
   object["sentence"] = verdict.sentence;
   object["advice"] = verdict.advice;
@@ -65,7 +64,7 @@ void HangDirectory::WriteVerdict(const WaitVerdict& verdict,
   object["waited_ns"] = verdict.waited_ns;
   object["waiting"] = verdict.waiting;
   object["awaited"] = verdict.awaited;
-  object["ranks"] = nlohmann::ordered_json::array();
+  object["ranks"] = Json::array();
   for (const RankLook* const look : looks) object["ranks"].push_back(RankJson(*look));
   verdict_ = WriteJson(object, 2) + "\n";
   Write("hang.json", verdict_);
@@ -95,7 +94,7 @@ void HangDirectory::WriteProcFacts(const std::vector<RankLook>& looks) {
 
 // Whoever reads hang.json meanwhile gets it whole, with or without.
 void HangDirectory::AddCalls(const HangCalls& calls) {
-  nlohmann::ordered_json object = nlohmann::ordered_json::parse(verdict_, nullptr, false);
+  Json object = ParseJson(verdict_, JsonOrder::kAsAdded);
   if (!object.is_object()) return;
   object["calls"] = {{"cause", calls.cause},      {"ranks", calls.ranks},
                      {"guilty", calls.is_guilty}, {"waiting", calls.waiting},

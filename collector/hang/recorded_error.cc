@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "collector/file/file_descriptor.h"
@@ -32,11 +31,6 @@ std::string TextOf(const std::string& path) {
   return text;
 }
 
-std::string StringIn(const nlohmann::json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 // The lines `  File "train.py", line 31, in main` of a traceback, the innermost first.
 ThreadStack FramesOf(std::string_view traceback) {
   constexpr std::string_view kFile = "  File \"", kLine = "\", line ";
@@ -59,15 +53,11 @@ ThreadStack FramesOf(std::string_view traceback) {
 std::string RecordedError(const std::string& file) {
   constexpr size_t kMostCharacters = 300;
   if (file.empty()) return "";
-  const nlohmann::json object = ParseJson(TextOf(file));
-  const auto message = object.is_object() ? object.find("message") : object.end();
-  if (message == object.end() || !message->is_object()) return "";
-  std::string text = StringIn(*message, "message");
+  const Json object = ParseJson(TextOf(file));
+  const Json& message = object["message"];
+  std::string text = message.TextOf("message");
   text = text.substr(0, std::min(text.find('\n'), kMostCharacters));
-  const auto extra = message->find("extraInfo");
-  const ThreadStack stack = extra != message->end() && extra->is_object()
-                                ? FramesOf(StringIn(*extra, "py_callstack"))
-                                : ThreadStack();
+  const ThreadStack stack = FramesOf(message["extraInfo"].TextOf("py_callstack"));
   if (!text.empty() && !stack.frames.empty()) text += ", at " + ProgramPlaceOf(stack);
   proto::RedactText(text);
   return Printable(text);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -138,7 +137,7 @@ class Builder {
     Add(std::move(node));
   }
 
-  static std::string Quoted(const std::string& text) { return WriteJson(nlohmann::json(text)); }
+  static std::string Quoted(const std::string& text) { return WriteJson(Json(text)); }
 
   // None where the group has all ranks.
   std::string Ranks(const ProcessGroup& group) const {

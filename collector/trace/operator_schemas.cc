@@ -1,7 +1,6 @@
 #include "collector/trace/operator_schemas.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "collector/file/json.h"
 #include "collector/trace/framework_ranges.h"
@@ -75,7 +74,7 @@ std::vector<std::string> ArgumentTypes(std::string_view schema) {
 
 OperatorSchemas::OperatorSchemas(const Trace& trace) {
   for (const std::string_view line : MarkedLines(trace, kOperatorDomain, proto::kSchemasMark)) {
-    const nlohmann::json row = ParseJson(line);
+    const Json row = ParseJson(line);
     if (!row.is_array() || row.size() != 3 ||
         !std::all_of(row.begin(), row.end(), [](const auto& cell) { return cell.is_string(); })) {
       continue;

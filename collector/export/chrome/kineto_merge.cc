@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -201,11 +200,9 @@ Result<MergeInput> DescribeMergeInput(const std::string& path) {
         if (key == "baseTimeNanoseconds") has_base = ParseInteger(value, &input.base_ns);
         if (key == "deviceProperties") input.device_properties = value;
         if (key == "distributedInfo") {
-          const auto info = ParseJson(value);
-          const auto rank = info.is_object() ? info.find("rank") : info.end();
-          if (info.is_object() && rank != info.end() && rank->is_number_unsigned()) {
-            input.rank = rank->get<uint32_t>();
-          }
+          const Json info = ParseJson(value);
+          const Json& rank = info["rank"];
+          if (rank.is_number_unsigned()) input.rank = rank.get<uint32_t>();
         }
         return !(has_base && has_events);
       },

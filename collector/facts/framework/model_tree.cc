@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "collector/file/json.h"
 #include "collector/trace/framework_ranges.h"
@@ -12,8 +11,6 @@
 namespace ranktap::collector {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr proto::RowFields kRow = proto::kTreeRow;
 constexpr std::array<std::string_view, kParts> kKeys = {kRow.Key("parameters"), kRow.Key("buffers"),
                                                         kRow.Key("gradients"), kRow.Key("states")};
@@ -21,9 +18,9 @@ constexpr std::array<std::string_view, kParts> kKeys = {kRow.Key("parameters"), 
 // {"float32": [elements, bytes]}
 ByDtype ParseAmounts(const Json& row, std::string_view key) {
   ByDtype amounts;
-  const auto found = row.find(key);
-  if (found == row.end() || !found->is_object()) return amounts;
-  for (const auto& [dtype, amount] : found->items()) {
+  const Json& found = row[key];
+  if (!found.is_object()) return amounts;
+  for (const auto& [dtype, amount] : found.items()) {
     if (!amount.is_array() || amount.size() != 2 || !amount[0].is_number_integer() ||
         !amount[1].is_number_integer()) {
       continue;
@@ -35,9 +32,9 @@ ByDtype ParseAmounts(const Json& row, std::string_view key) {
 
 // {"4": elements}: of experts that four ranks share out.
 void ParseExperts(const Json& row, ModelModule* module) {
-  const auto found = row.find(kRow.Key("experts"));
-  if (found == row.end() || !found->is_object()) return;
-  for (const auto& [ranks, elements] : found->items()) {
+  const Json& found = row[kRow.Key("experts")];
+  if (!found.is_object()) return;
+  for (const auto& [ranks, elements] : found.items()) {
     if (!elements.is_number_integer()) continue;
     const auto here = elements.get<int64_t>();
     int64_t everywhere = 0;
@@ -47,11 +44,6 @@ void ParseExperts(const Json& row, ModelModule* module) {
     module->expert_parameters += here;
     module->expert_parameters_of_model += everywhere;
   }
-}
-
-std::string Text(const Json& row, std::string_view key) {
-  const auto found = row.find(key);
-  return found != row.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 void Forget(const std::string& name, std::vector<ModelModule>* modules) {
@@ -77,17 +69,17 @@ std::vector<ModelModule> DescribeModel(const Trace& trace) {
   for (const std::string_view line : MarkedLines(trace, kModuleDomain, proto::kTreeMark)) {
     const Json row = ParseJson(line);
     if (!row.is_object()) continue;
-    ModelModule module{.name = Text(row, kRow.Key("module")),
-                       .type = Text(row, kRow.Key("class")),
-                       .extra = Text(row, kRow.Key("extra")),
+    ModelModule module{.name = row.TextOf(kRow.Key("module")),
+                       .type = row.TextOf(kRow.Key("class")),
+                       .extra = row.TextOf(kRow.Key("extra")),
                        .own = {},
                        .parameters = ParseAmounts(row, kRow.Key("all"))};
     for (size_t part = 0; part < kParts; ++part) {
       module.own[part] = ParseAmounts(row, kKeys[part]);
     }
     ParseExperts(row, &module);
-    module.expert_tensors_split = row.value(kRow.Key("expert_tensors_split"), Json()) == true;
-    if (row.value(kRow.Key("again"), Json()) == true) Forget(module.name, &modules);
+    module.expert_tensors_split = row[kRow.Key("expert_tensors_split")] == true;
+    if (row[kRow.Key("again")] == true) Forget(module.name, &modules);
     modules.push_back(std::move(module));
   }
   return modules;

@@ -4,7 +4,6 @@
 #include <array>
 #include <cctype>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 #include "collector/file/json.h"
 #include "collector/trace/marked_lines.h"
@@ -17,7 +16,7 @@ namespace {
 template <size_t kCount>
 bool ReadCountLine(std::string_view line, std::array<uint64_t, kCount>* numbers,
                    std::string* text) {
-  const nlohmann::json row = ParseJson(line);
+  const Json row = ParseJson(line);
   if (!row.is_array() || row.size() <= kCount || !row[kCount].is_string()) return false;
   for (size_t i = 0; i < kCount; ++i) {
     if (!row[i].is_number_unsigned()) return false;

@@ -6,7 +6,6 @@
 #include <array>
 #include <charconv>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "collector/file/json.h"
 #include "collector/trace/marked_lines.h"
@@ -91,7 +90,7 @@ void HostSamples::ReadFrames(const Trace& trace) {
   std::unordered_map<uint64_t, Code> codes;
   for (const std::string_view line :
        MarkedLines(trace, proto::kSampleDomain, proto::kSampledCodesMark)) {
-    const nlohmann::json row = ParseJson(line);
+    const Json row = ParseJson(line);
     if (!row.is_array() || row.size() < 3 || !row[0].is_number_unsigned() || !row[1].is_string() ||
         !row[2].is_string()) {
       continue;
@@ -159,7 +158,7 @@ void HostSamples::ReadReads(const Trace& trace) {
   ClockMap::Line clock = trace.host_clock.LineOf(0);
   for (const std::string_view line :
        MarkedLines(trace, proto::kSampleDomain, proto::kReadFilesMark)) {
-    const nlohmann::json row = ParseJson(line);
+    const Json row = ParseJson(line);
     if (!row.is_array() || row.size() < 3 || !row[0].is_number_unsigned() ||
         !row[1].is_number_unsigned() || !row[2].is_string()) {
       continue;
@@ -179,7 +178,7 @@ void HostSamples::ReadChildReads(const Trace& trace) {
   ClockMap::Line clock = trace.host_clock.LineOf(0);
   for (const std::string_view line :
        MarkedLines(trace, proto::kSampleDomain, proto::kChildReadsMark)) {
-    const nlohmann::json row = ParseJson(line);
+    const Json row = ParseJson(line);
     if (!row.is_array() || row.size() < 4 || !row[3].is_string()) continue;
     const auto is_number = [&row](size_t i) { return row[i].is_number_unsigned(); };
     if (!is_number(0) || !is_number(1) || !is_number(2)) continue;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "collector/file/json.h"
 #include "collector/import/execution/chakra_file.h"
@@ -97,7 +96,7 @@ void ReadGroupsBeside(const std::string& path, Trace* trace) {
     if (!source) continue;
     std::string text(1 << 20, '\0');
     text.resize(source->Read(text.data(), text.size()));
-    const nlohmann::json groups = ParseJson(text);
+    const Json groups = ParseJson(text);
     if (!groups.is_object()) continue;
     for (const auto& [key, ranks] : groups.items()) {
       ProcessGroup group;

@@ -1,8 +1,6 @@
 // PyTorch's execution traces (ExecutionTraceObserver), and what chakra_trace_link makes of one.
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
-
 #include "collector/file/json.h"
 #include "collector/import/execution/execution_tables.h"
 #include "collector/import/finish_trace.h"
@@ -13,16 +11,7 @@
 namespace ranktap::collector {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr size_t kDamageListed = 100;
-
-const Json& At(const Json& object, const char* key) {
-  static const Json kNothing;
-  if (!object.is_object()) return kNothing;
-  const auto at = object.find(key);
-  return at == object.end() ? kNothing : *at;
-}
 
 std::string TextIn(const Json& value) {
   return value.is_string() ? value.get<std::string>() : std::string();
@@ -86,18 +75,17 @@ class NodeReader {
 
   // nullopt: no node.
   std::optional<ExecutionNode> Read(const Json& json) {
-    const std::optional<uint64_t> id = IdIn(At(json, "id"));
+    const std::optional<uint64_t> id = IdIn(json["id"]);
     if (!json.is_object() || !id) return std::nullopt;
     attrs_.clear();
-    for (const Json& attr : At(json, "attrs")) {
-      if (attr.is_object()) attrs_[TextIn(At(attr, "name"))] = &At(attr, "value");
+    for (const Json& attr : json["attrs"]) {
+      if (attr.is_object()) attrs_[attr.TextOf("name")] = &attr["value"];
     }
     json_ = &json;
     ExecutionNode node;
     node.id = *id;
-    node.parent =
-        IdIn(json.contains("ctrl_deps") ? At(json, "ctrl_deps") : At(json, "parent")).value_or(0);
-    node.name = TextIn(At(json, "name"));
+    node.parent = IdIn(json.contains("ctrl_deps") ? json["ctrl_deps"] : json["parent"]).value_or(0);
+    node.name = json.TextOf("name");
     node.record_function = NumberIn(Attr("rf_id"));
     node.scope = NumberIn(Attr("scope"));
     node.thread = NumberIn(Attr("tid"));
@@ -116,20 +104,20 @@ class NodeReader {
   // 1.0.1 has them beside the name.
   const Json& Attr(const char* name) const {
     const auto at = attrs_.find(name);
-    return at == attrs_.end() ? At(*json_, name) : *at->second;
+    return at == attrs_.end() ? (*json_)[name] : *at->second;
   }
 
   void ReadTensors(ExecutionNode* node) {
-    const Json& in = At(*json_, "inputs");
-    const Json& out = At(*json_, "outputs");
+    const Json& in = (*json_)["inputs"];
+    const Json& out = (*json_)["outputs"];
     const bool is_old = in.is_array();  // 1.0.1
-    const Json& in_values = is_old ? in : At(in, "values");
-    const Json& out_values = is_old ? out : At(out, "values");
-    node->shapes = ListText(is_old ? At(*json_, "input_shapes") : At(in, "shapes"));
-    node->strides = ListText(At(in, "strides"));
-    node->types = Types(is_old ? At(*json_, "input_types") : At(in, "types"));
-    node->output_shapes = ListText(is_old ? At(*json_, "output_shapes") : At(out, "shapes"));
-    node->output_types = Types(is_old ? At(*json_, "output_types") : At(out, "types"));
+    const Json& in_values = is_old ? in : in["values"];
+    const Json& out_values = is_old ? out : out["values"];
+    node->shapes = ListText(is_old ? (*json_)["input_shapes"] : in["shapes"]);
+    node->strides = ListText(in["strides"]);
+    node->types = Types(is_old ? (*json_)["input_types"] : in["types"]);
+    node->output_shapes = ListText(is_old ? (*json_)["output_shapes"] : out["shapes"]);
+    node->output_types = Types(is_old ? (*json_)["output_types"] : out["types"]);
     Json values = Json::array();
     for (const Json& value : in_values) values.push_back(ProfilerValue(value));
     node->values = ListText(values);
@@ -180,20 +168,20 @@ class NodeReader {
 
   // Fields that chakra_trace_link adds.
   void ReadLinked(ExecutionNode* node) const {
-    const std::string category = TextIn(At(*json_, "cat"));
+    const std::string category = json_->TextOf("cat");
     node->on_device = category == "kernel" || category.starts_with("gpu_mem");
-    if (At(*json_, "ts").is_number()) node->start_ns = MicrosecondsIn(At(*json_, "ts"));
-    node->duration_ns = MicrosecondsIn(At(*json_, "inclusive_dur"));
+    if ((*json_)["ts"].is_number()) node->start_ns = MicrosecondsIn((*json_)["ts"]);
+    node->duration_ns = MicrosecondsIn((*json_)["inclusive_dur"]);
     if (!node->on_device) return;
-    node->stream = static_cast<int64_t>(NumberIn(At(*json_, "stream")));
+    node->stream = static_cast<int64_t>(NumberIn((*json_)["stream"]));
     node->tensors.clear();
     // It copies all of the operator that launched.
     if (node->name.find("nccl") == node->name.npos) node->collective.reset();
   }
 
   void ReadGroups(const Json& json) {
-    const Json& in = At(json, "inputs");
-    const Json& values = in.is_array() ? in : At(in, "values");
+    const Json& in = json["inputs"];
+    const Json& values = in.is_array() ? in : in["values"];
     if (values.is_array() && !values.empty()) AddExecutionGroups(TextIn(values[0]), trace_);
   }
 

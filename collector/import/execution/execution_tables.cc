@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <unordered_set>
 
@@ -12,8 +11,6 @@
 
 namespace ranktap::collector {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr int64_t kShortest = 1000;  // ns, of what has no duration
 constexpr size_t kMostWriters = 0xffff;
@@ -38,23 +35,17 @@ void AddExecutionGroups(const std::string& json, Trace* trace) {
   if (!list.is_array()) return;
   for (const Json& entry : list) {
     if (!entry.is_object()) continue;
-    const auto text = [&entry](const char* key) {
-      const auto at = entry.find(key);
-      return at != entry.end() && at->is_string() ? at->get<std::string>() : std::string();
-    };
     ProcessGroup group;
-    group.name = text("pg_name");
-    group.description = text("pg_desc");
-    group.backend = text("backend_config");
+    group.name = entry.TextOf("pg_name");
+    group.description = entry.TextOf("pg_desc");
+    group.backend = entry.TextOf("backend_config");
     for (const char* key : {"group_size", "pg_size"}) {
-      const auto at = entry.find(key);
-      if (at != entry.end() && at->is_number_unsigned()) group.size = Narrow(at->get<uint64_t>());
+      const Json& size = entry[key];
+      if (size.is_number_unsigned()) group.size = Narrow(size.get<uint64_t>());
     }
-    const auto ranks = entry.find("ranks");
-    for (size_t i = 0; ranks != entry.end() && ranks->is_array() && i < ranks->size(); ++i) {
-      if ((*ranks)[i].is_number_unsigned()) {
-        group.ranks.push_back(Narrow((*ranks)[i].get<uint64_t>()));
-      }
+    const Json& ranks = entry["ranks"];
+    for (size_t i = 0; ranks.is_array() && i < ranks.size(); ++i) {
+      if (ranks[i].is_number_unsigned()) group.ranks.push_back(Narrow(ranks[i].get<uint64_t>()));
     }
     const bool known = std::ranges::any_of(
         trace->process_groups, [&group](const auto& other) { return other.name == group.name; });

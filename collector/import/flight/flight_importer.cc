@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "collector/file/json.h"
@@ -19,8 +18,6 @@
 
 namespace ranktap::collector {
 namespace {
-
-using Json = nlohmann::json;
 
 // Numbers of a pickle's values have 32 bits.
 constexpr size_t kLargestPickle = size_t{2} << 30;
@@ -150,12 +147,6 @@ class PickledDump {
   bool overspent_ = false, out_of_text_ = false;
 };
 
-const Json& At(const Json& object, const char* key) {
-  static const Json kNothing;
-  if (!object.is_object()) return kNothing;
-  const auto at = object.find(key);
-  return at == object.end() ? kNothing : *at;
-}
 std::string TextIn(const Json& value) {
   return value.is_string() ? value.get<std::string>() : std::string();
 }
@@ -220,8 +211,7 @@ class JsonDump {
   void AddGroups(const Json& groups) {
     if (!groups.is_object()) return;
     for (const auto& [key, group] : groups.items()) {
-      tables_.AddGroup(TextIn(At(group, "name")), TextIn(At(group, "desc")),
-                       TextIn(At(group, "ranks")));
+      tables_.AddGroup(group.TextOf("name"), group.TextOf("desc"), group.TextOf("ranks"));
     }
   }
   bool ReadEntries() {
@@ -246,22 +236,22 @@ class JsonDump {
   }
   void ReadEntry(const Json& json) {
     FlightEntry entry;
-    const Json& group = At(json, "process_group");
+    const Json& group = json["process_group"];
     if (group.is_array() && group.size() == 2) {
       entry.group = TextIn(group[0]);
       entry.description = TextIn(group[1]);
     }
-    entry.name = TextIn(At(json, "profiling_name"));
-    entry.in_sizes = SizesIn(At(json, "input_sizes"));
-    entry.out_sizes = SizesIn(At(json, "output_sizes"));
-    entry.in_types = JoinedTexts(At(json, "input_dtypes"));
-    entry.out_types = JoinedTexts(At(json, "output_dtypes"));
-    entry.state = TextIn(At(json, "state"));
-    entry.is_retired = At(json, "retired") == true;
-    entry.is_p2p = At(json, "is_p2p") == true;
-    entry.collective = NumberIn(At(json, "collective_seq_id"));
-    entry.p2p = NumberIn(At(json, "p2p_seq_id"));
-    entry.entered_ns = static_cast<int64_t>(NumberIn(At(json, "time_created_ns")));
+    entry.name = json.TextOf("profiling_name");
+    entry.in_sizes = SizesIn(json["input_sizes"]);
+    entry.out_sizes = SizesIn(json["output_sizes"]);
+    entry.in_types = JoinedTexts(json["input_dtypes"]);
+    entry.out_types = JoinedTexts(json["output_dtypes"]);
+    entry.state = json.TextOf("state");
+    entry.is_retired = json["retired"] == true;
+    entry.is_p2p = json["is_p2p"] == true;
+    entry.collective = NumberIn(json["collective_seq_id"]);
+    entry.p2p = NumberIn(json["p2p_seq_id"]);
+    entry.entered_ns = static_cast<int64_t>(NumberIn(json["time_created_ns"]));
     tables_.AddEntry(entry);
   }
   static std::string SizesIn(const Json& list) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
@@ -227,11 +226,11 @@ void ReadFile(const fs::path& path, std::vector<GeneratedKernel>* kernels) {
 // Some operator, whose arithmetic is not known.
 FusedOperator Unknown(std::string line = {}) { return {.name = "?", .line = std::move(line)}; }
 
-void AddNodes(const nlohmann::json& list, const FxNodes& nodes, GeneratedKernel* kernel) {
+void AddNodes(const Json& list, const FxNodes& nodes, GeneratedKernel* kernel) {
   if (!list.is_array()) return;
-  for (const nlohmann::json& node : list) {
+  for (const Json& node : list) {
     if (!node.is_string()) continue;
-    const auto found = nodes.find(node.get_ref<const std::string&>());
+    const auto found = nodes.find(node.text());
     if (found == nodes.end()) {
       kernel->operators.push_back(Unknown());
     } else if (!found->second.name.empty()) {
@@ -241,11 +240,11 @@ void AddNodes(const nlohmann::json& list, const FxNodes& nodes, GeneratedKernel*
 }
 
 // The innermost frame of each: "  File \"net.py\", line 9, in forward".
-void AddStacks(const nlohmann::json& stacks, GeneratedKernel* kernel) {
+void AddStacks(const Json& stacks, GeneratedKernel* kernel) {
   if (!stacks.is_array()) return;
-  for (const nlohmann::json& stack : stacks) {
+  for (const Json& stack : stacks) {
     if (!stack.is_string()) continue;
-    const std::string& text = stack.get_ref<const std::string&>();
+    const std::string& text = stack.text();
     const size_t file = text.rfind("File \"");
     const size_t line = text.find("\", line ", std::min(file, text.size()));
     const size_t in = text.find(", in ", std::min(line, text.size()));
@@ -260,7 +259,7 @@ void AddStacks(const nlohmann::json& stacks, GeneratedKernel* kernel) {
 // Of kernels that the mapping of their compilation does not have: PyTorch maps no backward's.
 void ReadKernelStacks(std::string_view json, const std::string& file, size_t first,
                       std::vector<GeneratedKernel>* kernels) {
-  const nlohmann::json root = ParseJson(json);
+  const Json root = ParseJson(json);
   if (!root.is_object()) return;
   for (const auto& [key, value] : root.items()) {
     GeneratedKernel kernel{.name = key.substr(0, key.find(':')), .file = file};
@@ -309,20 +308,19 @@ void ReadGeneratedFile(std::string_view text, const std::string& file, const FxN
 
 void ReadKernelNodes(std::string_view json, const std::string& file, const FxNodes& nodes,
                      std::vector<GeneratedKernel>* kernels) {
-  const nlohmann::json root = ParseJson(json);
+  const Json root = ParseJson(json);
   if (!root.is_object()) return;
   const bool is_mapping = root.contains("cppCodeToPost");
-  const nlohmann::json& by_kernel = is_mapping ? root["cppCodeToPost"] : root;
+  const Json& by_kernel = is_mapping ? root["cppCodeToPost"] : root;
   if (!by_kernel.is_object()) return;
   for (const auto& [key, value] : by_kernel.items()) {
     GeneratedKernel kernel{.name = key.substr(0, key.find(':')), .file = file};
     // PyTorch's own operators have records of their own.
     if (kernel.name.starts_with("extern_kernels") || kernel.name.starts_with("aten.")) continue;
     if (value.is_object()) {
-      const nlohmann::json& of = value.value("post_grad_nodes", nlohmann::json());
-      AddNodes(of, nodes, &kernel);
+      AddNodes(value["post_grad_nodes"], nodes, &kernel);
       if (kernel.operators.empty()) {
-        AddStacks(value.value("stack_traces", nlohmann::json()), &kernel);
+        AddStacks(value["stack_traces"], &kernel);
       }
     } else {
       AddNodes(value, nodes, &kernel);
@@ -359,7 +357,7 @@ void ReadCompileLog(std::string_view text, const std::string& file,
     artifact.clear();
     const size_t brace = line.find("] {");
     if (brace == std::string_view::npos || !line.starts_with('V')) return;
-    const nlohmann::json head = ParseJson(line.substr(brace + 2));
+    const Json head = ParseJson(line.substr(brace + 2));
     if (!head.is_object() || !head.contains("artifact")) return;
     if (head["artifact"].is_object()) artifact = head["artifact"].value("name", "");
     compilation.clear();

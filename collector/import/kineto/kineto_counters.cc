@@ -1,7 +1,6 @@
 #include "collector/import/kineto/kineto_counters.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
 
@@ -23,7 +22,7 @@ struct Row {
 }  // namespace
 
 bool AddKernelCounters(const KinetoEvent& event, KinetoNames* names, Trace* trace) {
-  const nlohmann::json args = ParseJson(event.all_args);
+  const Json args = ParseJson(event.all_args);
   std::vector<CounterReading> readings;
   if (args.is_object()) {
     for (const auto& [metric, value] : args.items()) {

@@ -6,7 +6,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -19,26 +18,19 @@
 namespace ranktap::collector {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr size_t kDamageListed = 100;  // places; a file can be damaged everywhere
 
 uint64_t Unsigned(const Json& object, const char* key) {
-  const auto at = object.find(key);
-  return at != object.end() && at->is_number_unsigned() ? at->get<uint64_t>() : 0;
-}
-
-std::string Text(const Json& object, const char* key) {
-  const auto at = object.find(key);
-  return at != object.end() && at->is_string() ? at->get<std::string>() : "";
+  const Json& found = object[key];
+  return found.is_number_unsigned() ? found.get<uint64_t>() : 0;
 }
 
 // Also of a text: what add_metadata writes.
 std::optional<uint32_t> Number(const Json& object, const char* key) {
-  const auto at = object.find(key);
+  const Json& found = object[key];
   uint64_t number = 0;
-  if (at == object.end() || !(at->is_string() || at->is_number_unsigned()) ||
-      !ParseUnsigned(at->is_string() ? at->get<std::string>() : WriteJson(*at), &number) ||
+  if (!(found.is_string() || found.is_number_unsigned()) ||
+      !ParseUnsigned(found.is_string() ? found.text() : WriteJson(found), &number) ||
       number >= kNone) {
     return std::nullopt;
   }
@@ -52,7 +44,7 @@ void AddDevices(const Json& list, Trace* trace) {
     v1::Device* const device = trace->hello.add_devices();
     const auto small = [&](const char* key) { return static_cast<uint32_t>(Unsigned(entry, key)); };
     device->set_id(small("id"));
-    device->set_name(Text(entry, "name"));
+    device->set_name(entry.TextOf("name"));
     device->set_total_global_mem(Unsigned(entry, "totalGlobalMem"));
     device->set_compute_major(small("computeMajor"));
     device->set_compute_minor(small("computeMinor"));
@@ -73,14 +65,12 @@ void AddProcessGroups(const Json& list, Trace* trace) {
   for (const Json& entry : list) {
     if (!entry.is_object()) continue;
     ProcessGroup group;
-    group.name = Text(entry, "pg_name");
-    group.description = Text(entry, "pg_desc");
-    group.backend = Text(entry, "backend_config");
+    group.name = entry.TextOf("pg_name");
+    group.description = entry.TextOf("pg_desc");
+    group.backend = entry.TextOf("backend_config");
     group.size = static_cast<uint32_t>(Unsigned(entry, "pg_size"));
-    const auto ranks = entry.find("ranks");
-    const Json parsed = ranks == entry.end() ? Json()
-                        : ranks->is_string() ? ParseJson(ranks->get<std::string>())
-                                             : *ranks;
+    const Json& ranks = entry["ranks"];
+    const Json parsed = ranks.is_string() ? ParseJson(ranks.text()) : ranks;
     for (size_t i = 0; parsed.is_array() && i < parsed.size(); ++i) {
       if (parsed[i].is_number_unsigned()) group.ranks.push_back(parsed[i].get<uint32_t>());
     }

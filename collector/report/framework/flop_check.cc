@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "collector/facts/flops/op_flops.h"
@@ -20,7 +19,6 @@
 namespace ranktap::collector {
 namespace {
 
-using Json = nlohmann::json;
 constexpr std::string_view kMark = proto::kFlopCheckMark;
 constexpr proto::RowFields kCount = proto::kFlopCheckRow;
 

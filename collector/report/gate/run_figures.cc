@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 
@@ -14,8 +13,6 @@
 
 namespace ranktap::collector {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // As `run` records it, and OpenTelemetry names it (launch/new_run.cc).
 constexpr std::string_view kVariablePrefix = "process.environment_variable.";
@@ -96,13 +93,13 @@ Json WriteFigures(const RunFigures& run) {
           {"steps", run.steps},
           {"must_agree", run.must_agree},
           {"settings", run.settings},
-          {"peak_bytes", run.peak_bytes ? Json(*run.peak_bytes) : Json(nullptr)},
-          {"flops_per_step", run.flops_per_step ? Json(*run.flops_per_step) : Json(nullptr)},
+          {"peak_bytes", run.peak_bytes},
+          {"flops_per_step", run.flops_per_step},
           {"figures", std::move(figures)}};
 }
 
 // Members that are not there keep what they are; throws for members of another type.
-RunFigures ReadFigures(const nlohmann::json& json) {
+RunFigures ReadFigures(const Json& json) {
   RunFigures run;
   run.path = json.value("path", "");
   run.id = json.value("id", "");
@@ -116,7 +113,7 @@ RunFigures ReadFigures(const nlohmann::json& json) {
   };
   run.peak_bytes = number("peak_bytes");
   run.flops_per_step = number("flops_per_step");
-  for (const nlohmann::json& figure : json.value("figures", nlohmann::json::array())) {
+  for (const Json& figure : json.value("figures", Json::array())) {
     const std::string kind = figure.value("kind", "");
     for (size_t k = 0; k < kSampleKinds; ++k) {
       if (kind != NameOf(static_cast<SampleKind>(k))) continue;
@@ -156,16 +153,16 @@ std::string WriteBaseline(const Baseline& baseline) {
 }
 
 std::optional<Baseline> ParseBaseline(std::string_view text) {
-  const nlohmann::json json = ParseJson(text);
+  const Json json = ParseJson(text);
   if (!json.is_object() || !json.contains("ranktap_baseline") || !json.contains("runs")) {
     return std::nullopt;
   }
   try {
     if (json["ranktap_baseline"].get<int>() != kBaselineFormat) return std::nullopt;
     Baseline baseline{.name = json.value("name", ""), .runs = {}};
-    for (const nlohmann::json& run : json["runs"]) baseline.runs.push_back(ReadFigures(run));
+    for (const Json& run : json["runs"]) baseline.runs.push_back(ReadFigures(run));
     return baseline;
-  } catch (const nlohmann::json::exception&) {
+  } catch (const std::domain_error&) {
     return std::nullopt;
   }
 }

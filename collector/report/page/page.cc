@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
@@ -16,19 +15,17 @@
 namespace ranktap::collector {
 namespace {
 
-using nlohmann::json;
-
 // No address can be fetched, no form sent, no other page framed.
 constexpr std::string_view kPolicy =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'";
 
-json DescribeTraces(const Run& run) {
-  json traces = json::array();
+Json DescribeTraces(const Run& run) {
+  Json traces = Json::array();
   for (const Trace& trace : run.traces) {
     const TraceInfo& info = trace.info;
     traces.push_back({{"file", info.file},
-                      {"rank", info.rank ? json(*info.rank) : json()},
+                      {"rank", info.rank},
                       {"host", info.host},
                       {"executable", info.executable},
                       {"loaded_by", info.loaded_by},
@@ -41,7 +38,7 @@ json DescribeTraces(const Run& run) {
   return traces;
 }
 
-json DescribeRun(const Run& run) {
+Json DescribeRun(const Run& run) {
   const RunInfo& info = run.info;
   bool simulated = false;
   for (const Trace& trace : run.traces) simulated |= trace.info.simulated;
@@ -52,37 +49,39 @@ json DescribeRun(const Run& run) {
           {"version", info.collector_version},
           {"level", info.level},
           {"start_realtime_ns", info.start_realtime_ns},
-          {"end_realtime_ns", info.end_realtime_ns ? json(*info.end_realtime_ns) : json()},
-          {"exit_status", info.exit_status ? json(*info.exit_status) : json()},
-          {"exit_signal", info.exit_signal ? json(*info.exit_signal) : json()},
+          {"end_realtime_ns", info.end_realtime_ns},
+          {"exit_status", info.exit_status},
+          {"exit_signal", info.exit_signal},
           {"refused", info.refused},
           {"problems", run.problems},
           {"simulated", simulated},
           {"traces", DescribeTraces(run)}};
 }
 
-json ToJson(const PageFlames& flames) {
-  json stacks = json::array();
+Json ToJson(const PageFlames& flames) {
+  Json stacks = Json::array();
   for (const PageFlames::Stack& stack : flames.stacks) {
-    stacks.push_back(json::array({stack.frames, stack.weights}));
+    Json weights = Json::array();
+    for (const int64_t weight : stack.weights) weights.push_back(weight);
+    stacks.push_back(Json::array({stack.frames, std::move(weights)}));
   }
   return {{"frames", flames.frames}, {"stacks", std::move(stacks)}};
 }
 
 // {name: short} of names that are longer than a table's column.
-json ShortNames(const json& tables, const ShortenNames& shorten) {
+Json ShortNames(const Json& tables, const ShortenNames& shorten) {
   std::set<std::string> longer;
-  for (const json& table : tables) {
-    for (const json& column : table["columns"]) {
+  for (const Json& table : tables) {
+    for (const Json& column : table["columns"]) {
       const bool has_names =
           column["name"] == "name" || column["name"] == "operator" || column["name"] == "kernel";
       if (!has_names || !column.contains("values")) continue;
-      for (const json& name : column["values"]) {
-        if (name.is_string() && name.get_ref<const std::string&>().size() > 60) longer.insert(name);
+      for (const Json& name : column["values"]) {
+        if (name.is_string() && name.text().size() > 60) longer.insert(name.text());
       }
     }
   }
-  json names = json::object();
+  Json names = Json::object();
   if (!shorten) return names;
   const std::vector<std::string> given(longer.begin(), longer.end());
   const std::vector<std::string> cut = shorten(given);
@@ -91,8 +90,8 @@ json ShortNames(const json& tables, const ShortenNames& shorten) {
 }
 
 // No "</script>" and no "<!--" can be in it.
-std::string Embedded(const json& data) {
-  const std::string text = WriteJson(data);
+std::string Embedded(const Json& data) {
+  const std::string text = WriteJson(data, -1, JsonOrder::kByName);
   std::string safe;
   safe.reserve(text.size());
   for (const char byte : text) {
@@ -105,7 +104,7 @@ std::string Embedded(const json& data) {
   return safe;
 }
 
-std::string Assemble(const json& data) {
+std::string Assemble(const Json& data) {
   std::string page = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
@@ -132,9 +131,9 @@ std::string Assemble(const json& data) {
 std::string FormatPage(const Run& run, const PageContent& content) {
   const std::vector<std::string> inputs =
       content.inputs.empty() ? std::vector{run.path} : content.inputs;
-  json tables = PageTables(run, content.options, inputs);
-  json short_names = ShortNames(tables, content.shorten);
-  json page = {{"kind", "run"},
+  Json tables = PageTables(run, content.options, inputs);
+  Json short_names = ShortNames(tables, content.shorten);
+  Json page = {{"kind", "run"},
                {"run", DescribeRun(run)},
                {"place", content.place},
                {"inputs", inputs},
@@ -143,12 +142,12 @@ std::string FormatPage(const Run& run, const PageContent& content) {
                {"links", {{"runs", content.runs_link}, {"perfetto", content.perfetto_link}}},
                {"tables", std::move(tables)},
                {"flames", ToJson(content.flames)}};
-  using Picture = std::pair<const char*, json (*)(const Run&)>;
+  using Picture = std::pair<const char*, Json (*)(const Run&)>;
   static constexpr Picture kPictures[] = {
       {"lanes", &PageLanes}, {"names", &PageNames}, {"steps", &PageSteps}, {"times", &PageTimes}};
   MakeAtOnce(
       std::size(kPictures), [&](size_t i) { return kPictures[i].second(run); },
-      [&](size_t i, json picture) {
+      [&](size_t i, Json picture) {
         page[kPictures[i].first] = std::move(picture);
         return true;
       });
@@ -158,14 +157,14 @@ std::string FormatPage(const Run& run, const PageContent& content) {
 std::string FormatDiffPage(const Run& before, const Run& after,
                            const std::vector<std::string>& notes, const ShortenNames& shorten) {
   const auto of_run = [](const Run& run) {
-    json tables = json::object();
+    Json tables = Json::object();
     for (const std::string_view name : {"key-figures", "waterfall", "verdict"}) {
       tables[std::string(name)] = PageTable((*FindReport(name))(run));
     }
-    return json{{"run", DescribeRun(run)}, {"tables", std::move(tables)}};
+    return Json{{"run", DescribeRun(run)}, {"tables", std::move(tables)}};
   };
-  json tables = {{"diff", PageTable((*FindReport("diff"))(before, after))}};
-  json short_names = ShortNames(tables, shorten);
+  Json tables = {{"diff", PageTable((*FindReport("diff"))(before, after))}};
+  Json short_names = ShortNames(tables, shorten);
   return Assemble({{"kind", "diff"},
                    {"notes", notes},
                    {"short_names", std::move(short_names)},

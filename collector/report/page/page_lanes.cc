@@ -1,18 +1,16 @@
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "collector/facts/causes/device_sweep.h"
 #include "collector/facts/causes/waterfall.h"
 #include "collector/facts/collectives.h"
+#include "collector/file/json.h"
 #include "collector/report/cells.h"
 #include "collector/report/claims/transfer.h"
 #include "collector/report/page/page_pictures.h"
 
 namespace ranktap::collector {
 namespace {
-
-using nlohmann::json;
 
 // Together; a screen has 4,000 columns at most, and a person zooms in 10 times.
 constexpr int64_t kBins = 640'000, kFewestBins = 2'000, kMostBins = 40'000;
@@ -109,9 +107,9 @@ int64_t FirstEvent(const Run& run) {
   return first;
 }
 
-json PageLanes(const Run& run) {
+Json PageLanes(const Run& run) {
   const int64_t first = FirstEvent(run);
-  json lanes = {{"causes", json::array()}, {"ranks", json::array()}};
+  Json lanes = {{"causes", Json::array()}, {"ranks", Json::array()}};
   for (size_t c = 0; c < kCauses; ++c) {
     lanes["causes"].push_back(SaidName(static_cast<Cause>(c), TellsWaiting(run)));
   }

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -10,12 +9,11 @@
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/framework/module_spans.h"
 #include "collector/facts/framework/program_lines.h"
+#include "collector/file/json.h"
 #include "collector/report/page/page_pictures.h"
 
 namespace ranktap::collector {
 namespace {
-
-using nlohmann::json;
 
 // Of all ranks together, some 14 bytes each; and a rank's share of them at least.
 constexpr size_t kMostPieces = 30'000, kFewestPieces = 400;
@@ -143,11 +141,11 @@ class NameList {
     if (is_new) names_.push_back(name);
     return at->second;
   }
-  json Take() { return std::move(names_); }
+  Json Take() { return std::move(names_); }
 
  private:
   std::unordered_map<std::string, size_t> numbers_;
-  json names_ = json::array();
+  Json names_ = Json::array();
 };
 
 class Row {
@@ -155,9 +153,9 @@ class Row {
   Row(Kind kind, std::string label)
       : row_({{"kind", kKinds[static_cast<size_t>(kind)]},
               {"label", std::move(label)},
-              {"names", json::array()},
-              {"starts", json::array()},
-              {"ns", json::array()}}) {}
+              {"names", Json::array()},
+              {"starts", Json::array()},
+              {"ns", Json::array()}}) {}
   // Starts count from the one before.
   void Add(size_t name, int64_t start, int64_t ns) {
     row_["names"].push_back(name);
@@ -165,10 +163,10 @@ class Row {
     row_["ns"].push_back(ns);
     last_ = start;
   }
-  json Take() { return std::move(row_); }
+  Json Take() { return std::move(row_); }
 
  private:
-  json row_;
+  Json row_;
   int64_t last_ = 0;
 };
 
@@ -189,7 +187,7 @@ std::string LabelOf(const Piece& piece) {
 
 // The program's lines that outermost operators are called from: a line lasts until the next.
 void AddLines(const Trace& trace, const std::vector<Piece>& pieces, int64_t first, NameList* names,
-              json* rows) {
+              Json* rows) {
   const ProgramLines lines(trace);
   Row row(Kind::kLine, "line");
   std::string open;
@@ -217,8 +215,8 @@ void AddLines(const Trace& trace, const std::vector<Piece>& pieces, int64_t firs
   if (count > 0) rows->push_back(row.Take());
 }
 
-json RowsOf(const Trace& trace, const std::vector<Piece>& pieces, int64_t first, NameList* names) {
-  json rows = json::array();
+Json RowsOf(const Trace& trace, const std::vector<Piece>& pieces, int64_t first, NameList* names) {
+  Json rows = Json::array();
   AddLines(trace, pieces, first, names, &rows);
   for (size_t i = 0; i < pieces.size();) {
     const Piece& head = pieces[i];
@@ -235,11 +233,11 @@ json RowsOf(const Trace& trace, const std::vector<Piece>& pieces, int64_t first,
 
 }  // namespace
 
-json PageNames(const Run& run) {
+Json PageNames(const Run& run) {
   const int64_t first = FirstEvent(run);
   const size_t most = std::max(kFewestPieces, kMostPieces / std::max<size_t>(run.traces.size(), 1));
   NameList names;
-  json ranks = json::array();
+  Json ranks = Json::array();
   size_t left_out = 0;
   for (size_t t = 0; t < run.traces.size(); ++t) {
     LongestPieces longest(most);

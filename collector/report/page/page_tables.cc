@@ -1,9 +1,9 @@
 #include "collector/report/page/page_tables.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "collector/file/json.h"
 #include "collector/report/report.h"
 #include "collector/report/run_in_commands.h"
 #include "collector/trace/at_once.h"
@@ -11,8 +11,6 @@
 
 namespace ranktap::collector {
 namespace {
-
-using nlohmann::json;
 
 // More rows than a person reads; those of a rank and step are the heat map.
 constexpr size_t kMostRows = 2'000, kMostCells = 200'000;
@@ -59,15 +57,15 @@ const std::vector<Wanted>& WantedTables() {
   return kWanted;
 }
 
-json ToJson(const Cell& cell) {
+Json ToJson(const Cell& cell) {
   if (const auto* const text = std::get_if<std::string>(&cell)) return *text;
   if (const auto* const count = std::get_if<int64_t>(&cell)) return *count;
   if (const auto* const real = std::get_if<double>(&cell)) return *real;
   return nullptr;
 }
 
-json ColumnsOf(const Table& table, const Wanted& wanted) {
-  json columns = json::array();
+Json ColumnsOf(const Table& table, const Wanted& wanted) {
+  Json columns = Json::array();
   const size_t rows = std::min(table.rows.size(), wanted.rows);
   for (size_t c = 0; c < table.columns.size(); ++c) {
     const TableColumn& column = table.columns[c];
@@ -75,7 +73,7 @@ json ColumnsOf(const Table& table, const Wanted& wanted) {
                                              column.name) == wanted.columns.end()) {
       continue;
     }
-    json values = json::array();
+    Json values = Json::array();
     bool is_empty = true;
     for (size_t r = 0; r < rows; ++r) {
       is_empty &= std::holds_alternative<std::monostate>(table.rows[r][c]);
@@ -88,7 +86,7 @@ json ColumnsOf(const Table& table, const Wanted& wanted) {
   return columns;
 }
 
-json PageTable(const Table& table, const Wanted& wanted) {
+Json PageTable(const Table& table, const Wanted& wanted) {
   return {{"title", table.title},
           {"columns", ColumnsOf(table, wanted)},
           {"shown", std::min(table.rows.size(), wanted.rows)},
@@ -98,20 +96,20 @@ json PageTable(const Table& table, const Wanted& wanted) {
 
 }  // namespace
 
-json PageTable(const Table& table) { return PageTable(table, {table.name}); }
+Json PageTable(const Table& table) { return PageTable(table, {table.name}); }
 
-json PageTables(const Run& run, const ReportOptions& options,
+Json PageTables(const Run& run, const ReportOptions& options,
                 const std::vector<std::string>& inputs) {
-  json tables = json::object();
+  Json tables = Json::object();
   Progress().Begin("making the page", WantedTables().size() + 4);  // and the pictures
   const auto make = [&](size_t i) {
     const Report* const report = FindReport(WantedTables()[i].name);
-    if (report == nullptr) return json();
+    if (report == nullptr) return Json();
     Table table = (*report)(run, options);
     NameTheRun(inputs, &table);
     return PageTable(table, WantedTables()[i]);
   };
-  MakeAtOnce(WantedTables().size(), make, [&](size_t i, json table) {
+  MakeAtOnce(WantedTables().size(), make, [&](size_t i, Json table) {
     ++Progress().done;
     if (!table.is_null()) tables[std::string(WantedTables()[i].name)] = std::move(table);
     return true;

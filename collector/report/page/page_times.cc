@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -11,12 +10,11 @@
 #include "collector/facts/device_timeline.h"
 #include "collector/facts/framework/module_spans.h"
 #include "collector/facts/steps.h"
+#include "collector/file/json.h"
 #include "collector/report/page/page_pictures.h"
 
 namespace ranktap::collector {
 namespace {
-
-using nlohmann::json;
 
 constexpr size_t kKernels = 30, kCollectives = 12, kModules = 60;
 constexpr size_t kMostKernelCells = 240'000;  // of the kernels; the others have as many buckets
@@ -84,7 +82,7 @@ class TimesOf {
   }
   // The `count` with the most time, the most first: `name` fills in whose they are.
   template <typename Name>
-  json Longest(size_t count, Name name) const {
+  Json Longest(size_t count, Name name) const {
     std::vector<std::pair<int64_t, const Key*>> order;
     for (const auto& [key, times] : times_) {
       int64_t sum = 0;
@@ -93,11 +91,11 @@ class TimesOf {
     }
     std::ranges::stable_sort(order, {}, [](const auto& entry) { return entry.first; });
     order.resize(std::min(order.size(), count));
-    json longest = json::array();
+    Json longest = Json::array();
     for (const auto& [sum, key] : order) {
-      json us = json::array();
+      Json us = Json::array();
       for (const int64_t ns : times_.at(*key)) us.push_back(Microseconds(ns));
-      json of = name(*key);
+      Json of = name(*key);
       of["us"] = std::move(us);
       longest.push_back(std::move(of));
     }
@@ -130,7 +128,7 @@ void AddModules(const Trace& trace, size_t t, const StepPlaces& steps, Names* ti
 
 using Collective = std::tuple<std::string, std::string, int64_t>;  // group, type, bytes
 
-json Collectives(const Run& run, const Buckets& buckets, const std::vector<StepPlaces>& steps) {
+Json Collectives(const Run& run, const Buckets& buckets, const std::vector<StepPlaces>& steps) {
   TimesOf<Collective> times(buckets);
   for (const auto* const calls : {&MatchCollectives(run), &MatchHostCollectives(run)}) {
     for (const CollectiveRun& call : *calls) {
@@ -142,15 +140,15 @@ json Collectives(const Run& run, const Buckets& buckets, const std::vector<StepP
       }
     }
   }
-  return times.Longest(kCollectives, [](const Collective& key) -> json {
+  return times.Longest(kCollectives, [](const Collective& key) -> Json {
     const auto& [group, type, bytes] = key;
-    return {{"group", group}, {"type", type}, {"bytes", bytes == 0 ? json() : json(bytes)}};
+    return {{"group", group}, {"type", type}, {"bytes", bytes == 0 ? Json() : Json(bytes)}};
   });
 }
 
 }  // namespace
 
-json PageTimes(const Run& run) {
+Json PageTimes(const Run& run) {
   const Buckets buckets = BucketsOf(run);
   std::vector<StepPlaces> steps;
   Names kernels(buckets), modules(buckets);
@@ -159,7 +157,7 @@ json PageTimes(const Run& run) {
     AddKernels(run.traces[t], t, steps[t], &kernels);
     AddModules(run.traces[t], t, steps[t], &modules);
   }
-  const auto named = [](const std::string& name) -> json { return {{"name", name}}; };
+  const auto named = [](const std::string& name) -> Json { return {{"name", name}}; };
   return {{"buckets", buckets.count},
           {"steps_per_bucket", buckets.steps_per_bucket},
           {"kernels", kernels.Longest(kKernels, named)},

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -22,15 +21,8 @@
 namespace ranktap::collector {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr proto::RowFields kEnding = proto::kEndingRow;
 constexpr std::string_view kOutOfMemory = "out of memory";
-
-std::string Text(const Json& row, std::string_view key) {
-  const auto found = row.find(key);
-  return found != row.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 // "train.py(31): main" of "/home/me/train.py(31): main".
 std::string WithoutFolder(std::string_view frame) {
@@ -41,9 +33,9 @@ std::string WithoutFolder(std::string_view frame) {
 
 // ", at train.py(31): main": the innermost frame that is the program's own.
 std::string Where(const Json& row) {
-  const auto frames = row.find(kEnding.Key("frames"));
-  if (frames == row.end() || !frames->is_array()) return "";
-  for (const Json& frame : *frames) {
+  const Json& frames = row[kEnding.Key("frames")];
+  if (!frames.is_array()) return "";
+  for (const Json& frame : frames) {
     if (!frame.is_string()) continue;
     const std::string text = frame.get<std::string>();
     if (IsFrameOfTheProgram(text)) return fmt::format(", at {}", WithoutFolder(text));
@@ -80,8 +72,8 @@ struct BadEnd {
 };
 
 std::string WordsOf(const Trace& trace, const Json& row) {
-  const std::string type = Text(row, kEnding.Key("type"));
-  const std::string message = FirstLine(Text(row, kEnding.Key("message")));
+  const std::string type = row.TextOf(kEnding.Key("type"));
+  const std::string message = FirstLine(row.TextOf(kEnding.Key("message")));
   const std::string memory = OutOfMemoryNote(trace);
   const bool is_memory = !memory.empty() && (message.find("memory") != message.npos ||
                                              type.find("Memory") != type.npos);
@@ -90,7 +82,7 @@ std::string WordsOf(const Trace& trace, const Json& row) {
 }
 
 EndCause CauseOf(const Json& row) {
-  const std::string message = Text(row, kEnding.Key("message"));
+  const std::string message = row.TextOf(kEnding.Key("message"));
   const bool lost = message.find("Connection closed by peer") != message.npos ||
                     message.find("Connection reset by peer") != message.npos ||
                     message.find("remote process exited") != message.npos;

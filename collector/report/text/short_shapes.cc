@@ -3,13 +3,12 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
 #include <vector>
+
+#include "collector/file/json.h"
 
 namespace ranktap::collector {
 namespace {
-
-using Json = nlohmann::json;
 
 bool IsShape(const Json& value) {
   if (!value.is_array()) return false;
@@ -21,7 +20,7 @@ bool IsShape(const Json& value) {
 
 std::string Shape(const Json& value) {
   std::string text;
-  for (const Json& size : value) text += (text.empty() ? "" : "x") + size.dump();
+  for (const Json& size : value) text += (text.empty() ? "" : "x") + WriteJson(size);
   return text.empty() ? "-" : text;
 }
 
@@ -39,7 +38,7 @@ std::string TensorList(const Json& value) {
 
 std::string ShortShapes(std::string_view text) {
   if (!text.starts_with("[[")) return std::string(text);
-  const Json inputs = Json::parse(text, nullptr, false);
+  const Json inputs = ParseJson(text);
   if (!inputs.is_array()) return std::string(text);
   std::vector<std::string> parts;
   for (const Json& input : inputs) {

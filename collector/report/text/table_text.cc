@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
 
@@ -234,7 +233,7 @@ std::string Line(const std::vector<TextColumn>& columns, size_t row) {
   return text;
 }
 
-nlohmann::ordered_json ToJsonValue(const Cell& cell) {
+Json ToJsonValue(const Cell& cell) {
   if (const auto* text = std::get_if<std::string>(&cell)) return *text;
   if (const auto* real = std::get_if<double>(&cell)) return *real;
   if (const auto* number = std::get_if<int64_t>(&cell)) return *number;
@@ -315,7 +314,6 @@ std::string FormatText(const Table& table, size_t width, size_t limit, const Col
 }
 
 std::string FormatJson(const Table& table, size_t limit) {
-  using Json = nlohmann::ordered_json;
   Json object;
   object["schema"] = kTableSchema;
   object["name"] = table.name;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <unordered_map>
@@ -19,8 +18,6 @@
 
 namespace ranktap::collector {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr uint8_t kCuda = 1;  // c10::DeviceType
 constexpr int64_t kLargest = int64_t{1} << 42;
@@ -72,8 +69,7 @@ class FrameworkAllocations {
 
   static bool IsTensor(const Json& row) {
     return IsNumbers(row, kTensor["kind"]) && row.size() == kTensor.size() &&
-           row[kTensor["kind"]].is_string() &&
-           row[kTensor["kind"]].get_ref<const std::string&>().size() == 1 &&
+           row[kTensor["kind"]].is_string() && row[kTensor["kind"]].text().size() == 1 &&
            row[kTensor["device"]].is_number_unsigned() && row[kTensor["name"]].is_string();
   }
 
@@ -85,8 +81,8 @@ class FrameworkAllocations {
       steps_.push_back({.time = trace_->marks.start[line.row],
                         .change = Change::kTold,
                         .device = row[kTensor["device"]].get<uint8_t>(),
-                        .told = row[kTensor["kind"]].get_ref<const std::string&>()[0],
-                        .name = Intern(row[kTensor["name"]].get_ref<const std::string&>()),
+                        .told = row[kTensor["kind"]].text()[0],
+                        .name = Intern(row[kTensor["name"]].text()),
                         .address = row[kTensor["address"]].get<uint64_t>(),
                         .bytes = Bounded(row[kTensor["bytes"]].get<int64_t>())});
     }
@@ -108,7 +104,7 @@ class FrameworkAllocations {
                 .bytes = bytes};
       constexpr size_t kStack = kChange["stack"];
       if (row.size() > kStack && row[kStack].is_string()) {
-        step.stack = Intern(row[kStack].get_ref<const std::string&>());
+        step.stack = Intern(row[kStack].text());
       }
       switch (row[kChange["action"]].get<int>()) {
         case proto::kBlockHeld:

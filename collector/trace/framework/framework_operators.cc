@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -19,8 +18,6 @@
 
 namespace ranktap::collector {
 namespace {
-
-using Json = nlohmann::json;
 
 // torch/csrc/profiler/util.cpp, getNvtxStr.
 constexpr std::string_view kIdMark = ", op_id = ", kSequenceMark = ", seq = ",
@@ -168,9 +165,9 @@ class FrameworkOperators {
           !row[kSignature["values"]].is_string())
         continue;
       signatures[row[kSignature["number"]].get<uint64_t>()] = {
-          .shapes = Intern(row[kSignature["shapes"]].get_ref<const std::string&>()),
-          .types = Intern(row[kSignature["types"]].get_ref<const std::string&>()),
-          .values = Intern(row[kSignature["values"]].get_ref<const std::string&>())};
+          .shapes = Intern(row[kSignature["shapes"]].text()),
+          .types = Intern(row[kSignature["types"]].text()),
+          .values = Intern(row[kSignature["values"]].text())};
     }
     for (const auto& [op, number] : with_signature_) {
       const auto found = signatures.find(number);
@@ -257,10 +254,9 @@ class FrameworkOperators {
     Set(&ops_.forward_thread, op, row[kObserved["forward_thread"]].get<uint32_t>());
     SetScope(op, row[kObserved["scope"]].get<uint8_t>());
     Set(&ops_.shapes, op,
-        ShapesId(row[kObserved["shapes"]].get_ref<const std::string&>(),
-                 row[kObserved["types"]].get_ref<const std::string&>()));
-    Set(&ops_.types, op, Intern(row[kObserved["types"]].get_ref<const std::string&>()));
-    Set(&ops_.values, op, Intern(row[kObserved["values"]].get_ref<const std::string&>()));
+        ShapesId(row[kObserved["shapes"]].text(), row[kObserved["types"]].text()));
+    Set(&ops_.types, op, Intern(row[kObserved["types"]].text()));
+    Set(&ops_.values, op, Intern(row[kObserved["values"]].text()));
   }
 
   template <typename T>

@@ -1,6 +1,5 @@
 #include "collector/trace/framework/framework_tensors.h"
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -14,8 +13,6 @@
 
 namespace ranktap::collector {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr proto::RowFields kSignature = proto::kSignaturesRow;
 constexpr uint64_t kAddressMask = (uint64_t{1} << proto::kTensorElementShift) - 1;
@@ -87,8 +84,8 @@ class FrameworkTensors {
         continue;
       if (!row[kSignature["shapes"]].is_string() || !row[kSignature["types"]].is_string()) continue;
       signatures[row[kSignature["number"]].get<uint64_t>()] = {
-          .shapes = Intern(row[kSignature["shapes"]].get_ref<const std::string&>()),
-          .types = Intern(row[kSignature["types"]].get_ref<const std::string&>())};
+          .shapes = Intern(row[kSignature["shapes"]].text()),
+          .types = Intern(row[kSignature["types"]].text())};
     }
     auto& ops = trace_->operators;
     const Ranges& marks = trace_->marks;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "collector/file/json.h"
@@ -93,7 +92,7 @@ Reason MostFrequentReason(const Trace& trace) {
   std::map<std::string, Reason> by_place;  // the reasons of one place differ in values
   for (const std::string_view line :
        MarkedLines(trace, kOperatorDomain, proto::kRecompilationsMark)) {
-    const nlohmann::json row = ParseJson(line);
+    const Json row = ParseJson(line);
     if (!row.is_array() || row.size() < kRow.size() || !row[kRow["place"]].is_string() ||
         !row[kRow["reason"]].is_string() || !row[kRow["count"]].is_number_integer()) {
       continue;

@@ -13,7 +13,6 @@
 #include "collector/file/json.h"
 #include "collector/terminal/complain.h"
 #include "collector/terminal/later_runs.h"
-#include "nlohmann/json.hpp"
 #include "tests/unit/collector/cli/called_command.h"
 
 namespace ranktap::collector {
@@ -60,11 +59,10 @@ TEST_F(RunPlaces, AWordThatNamesAnAnalysisIsOneThoughAFileIsCalledSo) {
 
 TEST_F(RunPlaces, TheSummaryInJsonIsAllItsTablesAndInCsvNone) {
   WriteTrace("trace.json", 0);
-  const nlohmann::json all =
-      ParseJson(Call(&ReportCommand, {"trace.json", "--format", "json"}).said);
+  const Json all = ParseJson(Call(&ReportCommand, {"trace.json", "--format", "json"}).said);
   ASSERT_TRUE(all.is_array());
   std::vector<std::string> names;
-  for (const auto& table : all) names.push_back(table["name"]);
+  for (const auto& table : all) names.push_back(table.TextOf("name"));
   EXPECT_THAT(names, testing::ElementsAre("verdict", "ranks", "waterfall", "kernels"));
   const CalledCommand csv = Call(&ReportCommand, {"trace.json", "--format", "csv"});
   EXPECT_EQ(csv.status, kWrongUsage);

@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <future>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "collector/file/json.h"
@@ -195,7 +194,7 @@ TEST(KeepTest, TheLastPartOfARankIsOneFileThatVerifiesWithWhatWasToldOnceBefore)
 }
 
 uint64_t NumberAt(std::string_view line, size_t index) {
-  const nlohmann::json row = ParseJson(line);
+  const Json row = ParseJson(line);
   return row.is_array() && row.size() > index ? row[index].get<uint64_t>() : 0;
 }
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "collector/facts/causes/waterfall.h"
 #include "collector/report/page/page_pictures.h"
@@ -17,7 +16,7 @@ namespace ranktap::collector {
 namespace {
 
 // Nanoseconds by letter.
-std::map<char, int64_t> SumOf(const nlohmann::json& lane) {
+std::map<char, int64_t> SumOf(const Json& lane) {
   const auto bins = lane["bins"].get<std::string>();
   std::map<char, int64_t> sums;
   for (size_t i = 0; i < bins.size();) {
@@ -32,7 +31,7 @@ std::map<char, int64_t> SumOf(const nlohmann::json& lane) {
 
 TEST(PageLanes, HoldEachCauseForAsLongAsTheWaterfallSays) {
   SyntheticJob job({.ranks = 3, .steps = 8, .transfer_ns = 90'000});
-  const nlohmann::json lanes = PageLanes(job.run());
+  const Json lanes = PageLanes(job.run());
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(job.run());
   ASSERT_EQ(lanes["ranks"].size(), 3u);
   for (size_t rank = 0; rank < 3; ++rank) {
@@ -55,9 +54,9 @@ TEST(PageLanes, HoldEachCauseForAsLongAsTheWaterfallSays) {
 TEST(PageSteps, AreTheStepsOfTheTableInItsOrder) {
   SyntheticJob job({.ranks = 2, .steps = 6});
   const Table table = TabulateSteps(job.run());
-  const nlohmann::json steps = PageSteps(job.run());
+  const Json steps = PageSteps(job.run());
   size_t row = 0;
-  for (const nlohmann::json& rank : steps) {
+  for (const Json& rank : steps) {
     for (size_t i = 0; i < rank["us"].size(); ++i, ++row) {
       ASSERT_LT(row, table.rows.size());
       EXPECT_EQ(rank["numbers"][i], CellAt<int64_t>(table, row, "step"));
