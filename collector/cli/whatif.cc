@@ -25,7 +25,7 @@
 namespace ranktap::collector {
 namespace {
 
-using Kind = Change::Kind;
+using ChangeKind = Change::Kind;
 
 struct WantedEdits {
   std::vector<std::string> paths;
@@ -68,7 +68,7 @@ std::vector<std::string> Joined(const std::vector<std::string>& words) {
 constexpr const char* kNoFactor = "say how much of its time is left, as x0.5 or x0";
 
 // False, after a complaint: a word is none.
-bool AddNamed(Kind kind, const char* option, const std::vector<std::string>& words,
+bool AddNamed(ChangeKind kind, const char* option, const std::vector<std::string>& words,
               std::vector<Change>* changes) {
   for (const std::string& word : words) {
     const size_t space = word.rfind(' ');
@@ -82,7 +82,7 @@ bool AddNamed(Kind kind, const char* option, const std::vector<std::string>& wor
   }
   return true;
 }
-bool AddFactor(Kind kind, const char* option, const std::string& word,
+bool AddFactor(ChangeKind kind, const char* option, const std::string& word,
                std::vector<Change>* changes) {
   if (word.empty()) return true;
   const std::optional<double> factor = FactorOf(word);
@@ -93,16 +93,16 @@ bool AddFactor(Kind kind, const char* option, const std::string& word,
 
 std::optional<std::vector<Change>> ChangesIn(const WantedEdits& wanted) {
   std::vector<Change> changes;
-  if (wanted.no_dataloader) changes.push_back({Kind::kData, "", 0});
+  if (wanted.no_dataloader) changes.push_back({ChangeKind::kData, "", 0});
   if (wanted.workers > 0) {
-    changes.push_back({Kind::kWorkers, "", static_cast<double>(wanted.workers)});
+    changes.push_back({ChangeKind::kWorkers, "", static_cast<double>(wanted.workers)});
   }
-  const bool good = AddNamed(Kind::kKernel, "--kernel", wanted.kernels, &changes) &&
-                    AddNamed(Kind::kModule, "--module", wanted.modules, &changes) &&
-                    AddNamed(Kind::kLine, "--line", wanted.lines, &changes) &&
-                    AddFactor(Kind::kHost, "--host", wanted.host, &changes) &&
-                    AddFactor(Kind::kData, "--dataloader", wanted.dataloader, &changes) &&
-                    AddFactor(Kind::kComm, "--comm", wanted.comm, &changes);
+  const bool good = AddNamed(ChangeKind::kKernel, "--kernel", wanted.kernels, &changes) &&
+                    AddNamed(ChangeKind::kModule, "--module", wanted.modules, &changes) &&
+                    AddNamed(ChangeKind::kLine, "--line", wanted.lines, &changes) &&
+                    AddFactor(ChangeKind::kHost, "--host", wanted.host, &changes) &&
+                    AddFactor(ChangeKind::kData, "--dataloader", wanted.dataloader, &changes) &&
+                    AddFactor(ChangeKind::kComm, "--comm", wanted.comm, &changes);
   if (!good) return std::nullopt;
   for (const std::string& word : wanted.ranks) {
     const size_t as = word.find(" as median");
@@ -111,7 +111,7 @@ std::optional<std::vector<Change>> ChangesIn(const WantedEdits& wanted) {
                            Printable(word.substr(0, word.find(' ')))));
       return std::nullopt;
     }
-    changes.push_back({Kind::kRank, word.substr(0, as), 0});
+    changes.push_back({ChangeKind::kRank, word.substr(0, as), 0});
   }
   return changes;
 }
@@ -192,14 +192,14 @@ std::string CriticalText(const Run& run, const Prediction& prediction) {
 std::vector<std::string> DescribeAll(const std::vector<Candidate>& all) {
   std::vector<std::string> kernels;
   for (const auto& [change, prediction] : all) {
-    if (change.kind == Kind::kKernel) kernels.push_back(TellingKernelName(change.what));
+    if (change.kind == ChangeKind::kKernel) kernels.push_back(TellingKernelName(change.what));
   }
   kernels = CutToTell(kernels);
   std::vector<std::string> names;
   auto kernel = kernels.begin();
   for (const auto& [change, prediction] : all) {
     Change told = change;
-    if (change.kind == Kind::kKernel) told.what = *kernel++;
+    if (change.kind == ChangeKind::kKernel) told.what = *kernel++;
     names.push_back(Describe(told));
   }
   return names;

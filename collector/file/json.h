@@ -113,6 +113,7 @@ class Json {
   }
   const std::string& text() const;
   std::string& text();
+  std::string TextOrNothing() const { return is_string() ? text() : std::string(); }
 
   // Of an array its values, of an object its members' values; a null has none, any other value is
   // its only one.
@@ -154,10 +155,7 @@ class Json {
     return value(name, std::string(otherwise));
   }
   // The member's text, and nothing where it is none.
-  std::string TextOf(std::string_view name) const {
-    const Json& member = (*this)[name];
-    return member.is_string() ? member.text() : std::string();
-  }
+  std::string TextOf(std::string_view name) const { return (*this)[name].TextOrNothing(); }
   void update(const Json& members);  // adds them, in the place of those of the same name
   Items items() const;
 

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include "collector/trace/model.h"
 
 namespace ranktap::collector {
+
+// Places in `Trace::damage`; a file can be damaged everywhere.
+inline constexpr size_t kDamageListed = 100;
 
 // Every importer ends with this: it sorts the tables (rows of equal start in an order that is not
 // the file's), joins work to its launches and operators, finds the first and the last moment, gives

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "collector/file/printable.h"
 #include "collector/launch/injection.h"
 #include "collector/terminal/complain.h"
 
@@ -16,14 +17,6 @@ namespace ranktap::collector {
 namespace {
 
 constexpr size_t kMostReasons = 5;
-
-// A program's name may hold anything.
-std::string Printable(std::string text) {
-  for (char& byte : text) {
-    if (byte < ' ' || byte > '~') byte = '?';
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -52,7 +45,7 @@ std::vector<std::string> AgentReasons::Take() {
   std::array<char, 1024> line;
   ssize_t size;
   while ((size = ::recv(socket_.get(), line.data(), line.size(), MSG_DONTWAIT)) > 0) {
-    std::string reason = Printable({line.data(), static_cast<size_t>(size)});
+    std::string reason = Printable(std::string_view(line.data(), static_cast<size_t>(size)));
     if (std::ranges::find(reasons, reason) == reasons.end() && reasons.size() < kMostReasons) {
       reasons.push_back(std::move(reason));
     }

@@ -65,16 +65,17 @@ function(ranktap_library name)
   endif()
 endfunction()
 
-# ranktap_compile_rooms(NAME [TOGETHER] [EXCEPT sources...]): the files of a folder are one unit for the compiler (each
-# twenty-four of them, where there are more), which takes 0.6 of its time for the collector and half for the tests. TOGETHER
-# makes units of all files in their order, whatever their folder: a test is mostly templates that each unit makes again. Left out
-# are generated files, and files whose private names another file of their room has, too: a build that ends with
+# ranktap_compile_rooms(NAME [TOGETHER [ALONE rooms...]] [EXCEPT sources...]): the files of a folder are one unit for the
+# compiler (each twenty-four of them, where there are more), which takes 0.6 of its time for the collector and half for the
+# tests. TOGETHER makes units of all files in their order, whatever their folder but those of the rooms ALONE: each unit makes
+# the templates of its files again, so that three small rooms take 0.8 of their time as one. Left out
+# are generated files, and files whose private names another file of their unit has, too: a build that ends with
 # "redefinition" wants another name, or one more EXCEPT. Preset dev compiles file by file: there an edit costs one file.
 function(ranktap_compile_rooms name)
   if(CMAKE_BUILD_TYPE STREQUAL "Debug" AND NOT RANKTAP_SANITIZE)
     return()
   endif()
-  cmake_parse_arguments(arg "TOGETHER" "" "EXCEPT" ${ARGN})
+  cmake_parse_arguments(arg "TOGETHER" "" "ALONE;EXCEPT" ${ARGN})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   get_target_property(sources ${name} SOURCES)
   foreach(source ${sources})
@@ -82,7 +83,7 @@ function(ranktap_compile_rooms name)
     if(source IN_LIST arg_EXCEPT OR IS_ABSOLUTE ${source})
       continue()
     endif()
-    if(arg_TOGETHER)
+    if(arg_TOGETHER AND NOT room IN_LIST arg_ALONE)
       set(room all)
     endif()
     string(MAKE_C_IDENTIFIER "${room}" group)

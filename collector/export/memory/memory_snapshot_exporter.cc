@@ -15,18 +15,18 @@
 namespace ranktap::collector {
 namespace {
 
-struct Frame {
+struct SnapshotFrame {
   std::string_view file, name;
   int64_t line = 0;
 };
 
 // "train.py(12): step"
-Frame ParseFrame(std::string_view text) {
+SnapshotFrame ParseFrame(std::string_view text) {
   const size_t name = text.find("): "), line = text.rfind('(', name);
   if (name == std::string_view::npos || line == std::string_view::npos) {
     return {.file = "", .name = text};
   }
-  Frame frame{.file = text.substr(0, line), .name = text.substr(name + 3)};
+  SnapshotFrame frame{.file = text.substr(0, line), .name = text.substr(name + 3)};
   std::from_chars(text.data() + line + 1, text.data() + name, frame.line);
   return frame;
 }
@@ -170,7 +170,7 @@ class Snapshot {
   }
 
   void WriteFrames(const HeldBlock* block) {
-    std::vector<Frame> frames;
+    std::vector<SnapshotFrame> frames;
     std::string key;
     if (block != nullptr) {
       const Allocations& all = trace_.allocations;
@@ -190,14 +190,14 @@ class Snapshot {
       if (!of.empty()) frames.push_back({.file = "tensor or module", .name = of});
       frames.push_back({.file = "category", .name = category_});
     }
-    for (const Frame& frame : frames) {
+    for (const SnapshotFrame& frame : frames) {
       key.append(frame.file).append(1, '\n').append(frame.name).append(1, '\n');
       key.append(std::to_string(frame.line)).append(1, '\n');
     }
     if (const auto known = kept_.find(key); known != kept_.end())
       return pickle_.Again(known->second);
     pickle_.BeginList();
-    for (const Frame& frame : frames) {
+    for (const SnapshotFrame& frame : frames) {
       pickle_.BeginDict();
       pickle_.Item("filename", frame.file);
       pickle_.Item("line", frame.line);

@@ -11,8 +11,6 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr ParquetType kInt32 = ParquetType::kInt32;
-
 // A row of one or two tables of work laid end to end.
 struct Source {
   const DeviceWork* first;
@@ -34,11 +32,6 @@ struct Source {
   int64_t start(uint32_t row) const { return At(&DeviceWork::start, row); }
   int64_t end(uint32_t row) const { return At(&DeviceWork::end, row); }
 };
-
-template <typename Number>
-std::optional<int64_t> NotZero(Number number) {
-  return number == 0 ? std::nullopt : std::optional<int64_t>(static_cast<int64_t>(number));
-}
 
 class DeviceTables {
  public:

@@ -11,13 +11,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr ParquetType kInt32 = ParquetType::kInt32;
 constexpr std::string_view kPassNames[kPasses] = {"forward", "backward", "recompute"};
-
-std::optional<int64_t> NotZero(uint64_t number) {
-  if (number == 0) return std::nullopt;
-  return static_cast<int64_t>(number);
-}
 
 void AddOpTexts(const Trace& trace, ParquetTable* table) {
   const Operators& ops = trace.operators;

@@ -6,8 +6,6 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr ParquetType kInt32 = ParquetType::kInt32;
-
 // A row of two tables laid end to end.
 template <typename Table>
 struct Pair {

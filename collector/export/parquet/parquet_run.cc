@@ -10,8 +10,6 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr ParquetType kInt32 = ParquetType::kInt32;
-
 ParquetTable StepTable(const Trace& trace, const ParquetTarget& to) {
   const StepList& steps = DetectSteps(trace);
   const DeviceSteps& on_device = StepsOnDevice(trace);

@@ -105,6 +105,13 @@ struct ParquetTarget {
 // The number of the step that each moment or piece of work belongs to, where there are steps.
 std::optional<int64_t> StepNumberAt(const Trace& trace, int64_t time);
 
+inline constexpr ParquetType kInt32 = ParquetType::kInt32;
+
+template <typename Number>
+std::optional<int64_t> NotZero(Number number) {
+  return number == 0 ? std::nullopt : std::optional<int64_t>(static_cast<int64_t>(number));
+}
+
 // Rows of tables laid end to end, by time; keeps(row) says which. A row without a time comes last.
 template <typename Keeps>
 std::vector<uint32_t> RowsByTime(const std::vector<MergedTable>& tables, const Keeps& keeps) {

@@ -1,11 +1,17 @@
 // Field numbers of Perfetto's public schema (protos/perfetto/trace), only those that we write.
 #pragma once
 
+#include <protozero/pbf_writer.hpp>
 #include <protozero/types.hpp>
+#include <string_view>
 
 namespace ranktap::collector::perfetto {
 
 using Tag = protozero::pbf_tag_type;
+
+inline void AddText(protozero::pbf_writer* writer, Tag tag, std::string_view text) {
+  writer->add_bytes(tag, text.data(), text.size());
+}
 
 inline constexpr Tag kTracePacket = 1;
 

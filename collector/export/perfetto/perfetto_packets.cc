@@ -15,10 +15,6 @@ using protozero::pbf_writer;
 namespace packet = perfetto::packet;
 namespace descriptor = perfetto::descriptor;
 
-void AddText(pbf_writer* writer, perfetto::Tag tag, std::string_view text) {
-  writer->add_bytes(tag, text.data(), text.size());
-}
-
 // Names that every event may refer to: interned in the first packet of each sequence.
 const std::string& CommonNames() {
   static const std::string* const bytes = [] {
@@ -27,12 +23,13 @@ const std::string& CommonNames() {
     for (int i = 1; i <= static_cast<int>(PerfettoCategory::kLast); ++i) {
       pbf_writer entry(interned, perfetto::interned::kCategories);
       entry.add_uint64(perfetto::interned::kId, static_cast<uint64_t>(i));
-      AddText(&entry, perfetto::interned::kText, NameOf(static_cast<PerfettoCategory>(i)));
+      perfetto::AddText(&entry, perfetto::interned::kText,
+                        NameOf(static_cast<PerfettoCategory>(i)));
     }
     for (int i = 1; i <= static_cast<int>(Note::kLast); ++i) {
       pbf_writer entry(interned, perfetto::interned::kAnnotationNames);
       entry.add_uint64(perfetto::interned::kId, static_cast<uint64_t>(i));
-      AddText(&entry, perfetto::interned::kText, NameOf(static_cast<Note>(i)));
+      perfetto::AddText(&entry, perfetto::interned::kText, NameOf(static_cast<Note>(i)));
     }
     return text;
   }();
@@ -43,7 +40,7 @@ std::string Descriptor(uint64_t uuid, const PerfettoPlace& place) {
   std::string bytes;
   pbf_writer writer(bytes);
   writer.add_uint64(descriptor::kUuid, uuid);
-  if (!place.name.empty()) AddText(&writer, descriptor::kName, place.name);
+  if (!place.name.empty()) perfetto::AddText(&writer, descriptor::kName, place.name);
   if (place.parent != 0) writer.add_uint64(descriptor::kParent, place.parent);
   writer.add_int32(descriptor::kChildOrdering, descriptor::kExplicitOrder);
   writer.add_int32(descriptor::kSiblingRank, place.order);
@@ -82,7 +79,7 @@ uint64_t PerfettoPackets::AddProcess(int64_t pid, std::string_view name,
     for (const std::string& word : command) {
       process.add_bytes(perfetto::process::kCommandLine, word);
     }
-    AddText(&process, perfetto::process::kName, name);
+    perfetto::AddText(&process, perfetto::process::kName, name);
     for (const std::string& label : labels) process.add_bytes(perfetto::process::kLabels, label);
   }
   WriteDescriptor(bytes);
@@ -102,7 +99,7 @@ PerfettoTrack* PerfettoPackets::AddThread(const PerfettoPlace& place, int64_t pi
     pbf_writer thread(writer, descriptor::kThread);
     thread.add_int32(perfetto::thread::kPid, static_cast<int32_t>(pid));
     thread.add_int64(perfetto::thread::kTid, tid);
-    AddText(&thread, perfetto::thread::kName, place.name);
+    perfetto::AddText(&thread, perfetto::thread::kName, place.name);
   }
   WriteDescriptor(bytes);
   return AddSequence(last_uuid_, {}, start_ns);
@@ -185,7 +182,7 @@ void PerfettoPackets::WriteName(PerfettoTrack* track, uint32_t iid, std::string_
     pbf_writer writer(interned);
     pbf_writer entry(writer, perfetto::interned::kEventNames);
     entry.add_uint64(perfetto::interned::kId, iid);
-    AddText(&entry, perfetto::interned::kText, text);
+    perfetto::AddText(&entry, perfetto::interned::kText, text);
   }
   Intern(track, interned);
 }

@@ -26,10 +26,6 @@ namespace interned = perfetto::interned;
 constexpr uint64_t kQueueId = 5;  // after the kinds of work, which are LaunchArrows::Tables + 1
 constexpr uint64_t kNotLaunched = uint64_t{1} << 62;  // event ids of work without an arrow
 
-void AddText(pbf_writer* writer, perfetto::Tag tag, std::string_view text) {
-  writer->add_bytes(tag, text.data(), text.size());
-}
-
 class StageWriter {
  public:
   explicit StageWriter(PerfettoTrace* state)
@@ -64,7 +60,7 @@ class StageWriter {
     const auto specify = [&writer](uint64_t id, std::string_view name, int category) {
       pbf_writer entry(writer, interned::kGpuSpecifications);
       entry.add_uint64(interned::kId, id);
-      AddText(&entry, interned::kText, name);
+      perfetto::AddText(&entry, interned::kText, name);
       entry.add_enum(interned::kSpecificationCategory, category);
     };
     specify(1, "Kernel", interned::kComputeStage);
@@ -130,8 +126,8 @@ class StageWriter {
         pbf_writer writer(bytes);
         pbf_writer kernel(writer, interned::kComputeKernels);
         kernel.add_uint64(interned::kId, iid);
-        AddText(&kernel, interned::kText, SanitizedName(mangled));
-        AddText(&kernel, interned::kDemangled, name);
+        perfetto::AddText(&kernel, interned::kText, SanitizedName(mangled));
+        perfetto::AddText(&kernel, interned::kDemangled, name);
       }
       packets_.Intern(track, bytes);
       return name;
@@ -153,13 +149,13 @@ class StageWriter {
 
   static void AddArgument(pbf_writer* launch, std::string_view name, uint64_t value) {
     pbf_writer argument(*launch, stage::kArguments);
-    AddText(&argument, stage::kArgumentName, name);
+    perfetto::AddText(&argument, stage::kArgumentName, name);
     argument.add_uint64(stage::kArgumentUint, value);
   }
   static void AddExtra(pbf_writer* event, std::string_view name, uint64_t value) {
     pbf_writer extra(*event, stage::kExtraData);
-    AddText(&extra, stage::kExtraName, name);
-    AddText(&extra, stage::kExtraValue, std::to_string(value));
+    perfetto::AddText(&extra, stage::kExtraName, name);
+    perfetto::AddText(&extra, stage::kExtraValue, std::to_string(value));
   }
 
   // A name that is not in the dictionary.

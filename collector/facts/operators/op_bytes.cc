@@ -12,10 +12,10 @@
 namespace ranktap::collector {
 namespace {
 
-using Formula = void (*)(OpTensors& of, bool in_place);
+using ByteFormula = void (*)(OpTensors& of, bool in_place);
 
 struct Family {
-  Formula formula;
+  ByteFormula formula;
   std::string_view names;  // without aten:: and without the underscore of those in place
 };
 
@@ -119,9 +119,9 @@ constexpr Family kFamilies[] = {
     {&Elementwise<3>, "_foreach_addcmul _foreach_addcdiv _foreach_lerp"},
 };
 
-using ByName = std::unordered_map<std::string_view, Formula>;
+using ByName = std::unordered_map<std::string_view, ByteFormula>;
 
-void AddNames(std::string_view names, Formula formula, ByName* to) {
+void AddNames(std::string_view names, ByteFormula formula, ByName* to) {
   while (!names.empty()) {
     const size_t end = std::min(names.find(' '), names.size());
     to->emplace(names.substr(0, end), formula);

@@ -9,10 +9,10 @@
 namespace ranktap::collector {
 namespace {
 
-bool Has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+bool Holds(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
 bool HasAny(std::string_view text, std::initializer_list<std::string_view> parts) {
-  return std::ranges::any_of(parts, [text](std::string_view part) { return Has(text, part); });
+  return std::ranges::any_of(parts, [text](std::string_view part) { return Holds(text, part); });
 }
 
 // What the frames of a stack are known by.
@@ -31,7 +31,7 @@ Stack LookThrough(const HostSamples& samples, uint32_t frame) {
     stack.in_worker |= file.ends_with("/torch/utils/data/_utils/worker.py");
     stack.in_fetch |= file.ends_with("/torch/utils/data/_utils/fetch.py");
     stack.pins |= file.ends_with("/torch/utils/data/_utils/pin_memory.py");
-    stack.compiles |= Has(file, "/torch/_inductor/compile_worker/");
+    stack.compiles |= Holds(file, "/torch/_inductor/compile_worker/");
     stack.imports |= file.starts_with("<frozen importlib.");
     const bool of_queue = file.ends_with("/multiprocessing/queues.py");
     stack.gets |= of_queue && function.ends_with("get");
@@ -40,13 +40,13 @@ Stack LookThrough(const HostSamples& samples, uint32_t frame) {
     // Only what the fetching calls is about items and batches.
     if (!stack.in_fetch) {
       stack.collates |=
-          file.ends_with("/torch/utils/data/_utils/collate.py") || Has(function, "collate");
+          file.ends_with("/torch/utils/data/_utils/collate.py") || Holds(function, "collate");
       stack.transforms |=
           HasAny(file, {"/torchvision/transforms/", "/albumentations/", "/kornia/"}) ||
           HasAny(function, {"transform", "augment"});
       stack.decodes |= HasAny(file, {"/PIL/", "/cv2/", "/imageio/", "/torchvision/io/",
                                      "/torchcodec/", "/torchaudio/", "/soundfile"}) ||
-                       Has(function, "decode");
+                       Holds(function, "decode");
       stack.reads |= HasAny(function, {"read", "open"});
     }
     at = known->parent;

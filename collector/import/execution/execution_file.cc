@@ -11,12 +11,6 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr size_t kDamageListed = 100;
-
-std::string TextIn(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : std::string();
-}
-
 uint64_t NumberIn(const Json& value) {
   if (value.is_number_unsigned()) return value.get<uint64_t>();
   uint64_t number = 0;
@@ -126,7 +120,7 @@ class NodeReader {
   }
   static std::string Types(const Json& list) {
     Json types = Json::array();
-    for (const Json& type : list) types.push_back(ProfilerType(TextIn(type)));
+    for (const Json& type : list) types.push_back(ProfilerType(type.TextOrNothing()));
     return ListText(types);
   }
   static void AddTensors(const Json& values, bool is_output, ExecutionNode* node) {
@@ -149,12 +143,12 @@ class NodeReader {
   void ReadCollective(ExecutionNode* node) {
     if (!Attr("collective_name").is_string()) return;
     Collective comm;
-    comm.name = TextIn(Attr("collective_name"));
-    comm.dtype = TextIn(Attr("dtype"));
-    comm.group = TextIn(Attr("pg_name"));
-    comm.group_description = TextIn(Attr("pg_desc"));
-    comm.in_split = TextIn(Attr("in_split_size"));
-    comm.out_split = TextIn(Attr("out_split_size"));
+    comm.name = Attr("collective_name").TextOrNothing();
+    comm.dtype = Attr("dtype").TextOrNothing();
+    comm.group = Attr("pg_name").TextOrNothing();
+    comm.group_description = Attr("pg_desc").TextOrNothing();
+    comm.in_split = Attr("in_split_size").TextOrNothing();
+    comm.out_split = Attr("out_split_size").TextOrNothing();
     comm.in_elements = NumberIn(Attr("in_msg_nelems"));
     comm.out_elements = NumberIn(Attr("out_msg_nelems"));
     comm.group_size = static_cast<uint32_t>(NumberIn(Attr("pg_size")));
@@ -182,7 +176,7 @@ class NodeReader {
   void ReadGroups(const Json& json) {
     const Json& in = json["inputs"];
     const Json& values = in.is_array() ? in : in["values"];
-    if (values.is_array() && !values.empty()) AddExecutionGroups(TextIn(values[0]), trace_);
+    if (values.is_array() && !values.empty()) AddExecutionGroups(values[0].TextOrNothing(), trace_);
   }
 
   Trace* trace_;
@@ -238,7 +232,7 @@ class ExecutionFile {
       Damaged(at, fmt::format("the value of {} is cut off or malformed", key));
       return false;
     }
-    if (key == "\"schema\"") schema_ = TextIn(value);
+    if (key == "\"schema\"") schema_ = value.TextOrNothing();
     if (key == "\"pid\"") trace_->info.pid = static_cast<uint32_t>(NumberIn(value));
     return true;
   }

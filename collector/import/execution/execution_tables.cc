@@ -15,8 +15,6 @@ namespace {
 constexpr int64_t kShortest = 1000;  // ns, of what has no duration
 constexpr size_t kMostWriters = 0xffff;
 
-uint32_t Narrow(uint64_t value) { return static_cast<uint32_t>(std::min<uint64_t>(value, kNone)); }
-
 // Hostile durations must not overflow a sum.
 int64_t LengthOf(const ExecutionNode& node) {
   constexpr int64_t kLongest = int64_t{7} * 24 * 3600 * 1'000'000'000;

@@ -25,8 +25,6 @@ constexpr size_t kMostFrames = 128;
 constexpr size_t kMostTypeName = 64;
 // Bytes of stacks for a byte of the file: frames are shared, and a hostile file shares one forever.
 constexpr size_t kStackTextPerByte = 32, kLeastStackText = 16u << 20;
-constexpr size_t kDamageListed = 100;
-
 constexpr std::array<std::string_view, 7> kFirstKeys = {
     "comm_lib_version", "nccl_version", "nccl_comm_state", "pg_config",
     "pg_status",        "entries",      "version"};
@@ -147,16 +145,13 @@ class PickledDump {
   bool overspent_ = false, out_of_text_ = false;
 };
 
-std::string TextIn(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : std::string();
-}
-uint64_t NumberIn(const Json& value) {
+uint64_t WholeIn(const Json& value) {
   return value.is_number_integer() ? value.get<uint64_t>() : 0;
 }
 std::string JoinedTexts(const Json& list) {
   std::string text;
   if (!list.is_array()) return text;
-  for (const Json& item : list) text += (text.empty() ? "" : ", ") + TextIn(item);
+  for (const Json& item : list) text += (text.empty() ? "" : ", ") + item.TextOrNothing();
   return text;
 }
 
@@ -238,8 +233,8 @@ class JsonDump {
     FlightEntry entry;
     const Json& group = json["process_group"];
     if (group.is_array() && group.size() == 2) {
-      entry.group = TextIn(group[0]);
-      entry.description = TextIn(group[1]);
+      entry.group = group[0].TextOrNothing();
+      entry.description = group[1].TextOrNothing();
     }
     entry.name = json.TextOf("profiling_name");
     entry.in_sizes = SizesIn(json["input_sizes"]);
@@ -249,9 +244,9 @@ class JsonDump {
     entry.state = json.TextOf("state");
     entry.is_retired = json["retired"] == true;
     entry.is_p2p = json["is_p2p"] == true;
-    entry.collective = NumberIn(json["collective_seq_id"]);
-    entry.p2p = NumberIn(json["p2p_seq_id"]);
-    entry.entered_ns = static_cast<int64_t>(NumberIn(json["time_created_ns"]));
+    entry.collective = WholeIn(json["collective_seq_id"]);
+    entry.p2p = WholeIn(json["p2p_seq_id"]);
+    entry.entered_ns = static_cast<int64_t>(WholeIn(json["time_created_ns"]));
     tables_.AddEntry(entry);
   }
   static std::string SizesIn(const Json& list) {

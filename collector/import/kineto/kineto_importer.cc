@@ -18,8 +18,6 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr size_t kDamageListed = 100;  // places; a file can be damaged everywhere
-
 uint64_t Unsigned(const Json& object, const char* key) {
   const Json& found = object[key];
   return found.is_number_unsigned() ? found.get<uint64_t>() : 0;

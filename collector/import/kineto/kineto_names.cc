@@ -4,8 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "collector/import/optional_values.h"
-
 namespace ranktap::collector {
 namespace {
 

@@ -10,13 +10,10 @@
 
 #include "collector/import/interner.h"
 #include "collector/import/kineto/kineto_event.h"
+#include "collector/import/optional_values.h"
 #include "collector/trace/model.h"
 
 namespace ranktap::collector {
-
-inline uint32_t Narrow(uint64_t value) {
-  return static_cast<uint32_t>(std::min<uint64_t>(value, kNone));
-}
 
 class KinetoNames {
  public:

@@ -14,7 +14,6 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr size_t kDamageListed = 100;
 // torch.profiler._memory_profiler.Action
 enum Action { kPreexisting = 1, kCreate, kIncrementVersion, kDestroy };
 constexpr int64_t kCategories = 8;

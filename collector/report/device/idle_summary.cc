@@ -17,12 +17,12 @@ namespace {
 
 constexpr int64_t kConsecutiveKernelDelayNs = 30'000;
 // unknown: the file has no record of the launch of what follows the gap.
-constexpr std::array<std::string_view, 4> kCauses = {"host_wait", "kernel_wait", "other",
-                                                     "unknown"};
+constexpr std::array<std::string_view, 4> kIdleCauses = {"host_wait", "kernel_wait", "other",
+                                                         "unknown"};
 constexpr size_t kUnknownCause = 3;
 
 struct StreamIdle {
-  std::array<int64_t, kCauses.size()> ns{}, gaps{};
+  std::array<int64_t, kIdleCauses.size()> ns{}, gaps{};
   int64_t end = 0;
   double hta_base_us = 0, hta_end_us = 0;
   bool any = false;
@@ -128,9 +128,9 @@ Table TabulateIdle(const Run& run, const ReportOptions& options) {
     if (!HasStarts(trace)) continue;
     for (const auto& [stream, idle] : FindIdle(trace, options.hta_compat)) {
       const int64_t total = std::accumulate(idle.ns.begin(), idle.ns.end(), int64_t{0});
-      for (size_t cause = 0; cause < kCauses.size(); ++cause) {
+      for (size_t cause = 0; cause < kIdleCauses.size(); ++cause) {
         if (idle.gaps[cause] == 0) continue;
-        rows.push_back({&trace, stream.first, stream.second, kCauses[cause], idle.gaps[cause],
+        rows.push_back({&trace, stream.first, stream.second, kIdleCauses[cause], idle.gaps[cause],
                         idle.ns[cause], total});
       }
     }

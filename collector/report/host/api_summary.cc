@@ -17,14 +17,14 @@ namespace {
 // cudaErrorNotReady and CUDA_ERROR_NOT_READY.
 constexpr int32_t kNotReady = 600;
 
-struct Counted {
+struct ApiTime {
   DurationDistribution time;
   int64_t errors = 0;
 };
 
-void Count(const ApiCalls& calls, std::vector<Counted>* by_id) {
+void Count(const ApiCalls& calls, std::vector<ApiTime>* by_id) {
   for (size_t i = 0; i < calls.size(); ++i) {
-    Counted& counted = (*by_id)[std::min<size_t>(calls.api[i], by_id->size() - 1)];
+    ApiTime& counted = (*by_id)[std::min<size_t>(calls.api[i], by_id->size() - 1)];
     counted.time.Add(calls.end[i] - calls.start[i]);
     const int32_t status = calls.status.At(i);
     counted.errors += status != 0 && status != kNotReady ? 1 : 0;
@@ -65,7 +65,7 @@ const ColumnsOf<ApiRow> kApiColumns = JoinedColumns<ApiRow>(
 std::vector<ApiRow> SummarizeApis(const std::vector<Trace>& traces) {
   std::map<std::pair<std::string, std::string>, ApiRow> rows;
   for (const Trace& trace : traces) {
-    std::vector<Counted> by_id(trace.dictionary.apis() + 1);
+    std::vector<ApiTime> by_id(trace.dictionary.apis() + 1);
     Count(trace.api_calls, &by_id);
     Count(trace.event_calls, &by_id);
     for (uint32_t id = 0; id < by_id.size(); ++id) {

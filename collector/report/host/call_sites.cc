@@ -92,7 +92,7 @@ void CountWork(const Trace& trace, const DeviceWork& work, const Sites& sites) {
   }
 }
 
-std::string Counted(uint64_t count, std::string_view text) {
+std::string CountedAs(uint64_t count, std::string_view text) {
   return fmt::format("{} {}", count, text);
 }
 
@@ -116,14 +116,15 @@ void AddStackNotes(const Run& run, Table* table) {
         "no call carries a stack; record with ranktap run --stacks=launch (or sync, all)");
     return;
   }
-  table->notes.push_back(Counted(with, "of ") + Counted(calls, "calls carry a stack; ") +
-                         Counted(cost.stack_memo_hits(), "of ") +
-                         Counted(cost.stacks(), "came from the memo, ") +
-                         Counted(cost.stack_frames_learnt(), "addresses were looked up"));
+  table->notes.push_back(CountedAs(with, "of ") + CountedAs(calls, "calls carry a stack; ") +
+                         CountedAs(cost.stack_memo_hits(), "of ") +
+                         CountedAs(cost.stacks(), "came from the memo, ") +
+                         CountedAs(cost.stack_frames_learnt(), "addresses were looked up"));
   if (cost.stacks_truncated() + cost.stacks_refused() + cost.stack_memo_errors() > 0) {
-    table->notes.push_back(Counted(cost.stacks_truncated(), "walks lack their outermost frames, ") +
-                           Counted(cost.stacks_refused(), "were not taken, ") +
-                           Counted(cost.stack_memo_errors(), "times the memo was found wrong"));
+    table->notes.push_back(
+        CountedAs(cost.stacks_truncated(), "walks lack their outermost frames, ") +
+        CountedAs(cost.stacks_refused(), "were not taken, ") +
+        CountedAs(cost.stack_memo_errors(), "times the memo was found wrong"));
   }
   table->notes.insert(table->notes.end(), problems.begin(), problems.end());
 }

@@ -18,7 +18,7 @@
 namespace ranktap::collector {
 namespace {
 
-struct Line {
+struct InsightLine {
   const Insight* insight = nullptr;
   const Trace* trace = nullptr;
   int64_t step_ns = 0;
@@ -27,45 +27,45 @@ struct Line {
 
 Cell TextOrNothing(const std::string& text) { return text.empty() ? Cell() : Cell(text); }
 
-Cell SavingCell(const Line& line) {
+Cell SavingCell(const InsightLine& line) {
   return line.insight->saving_ns ? Cell(*line.insight->saving_ns) : Cell();
 }
 
-Cell SavingShare(const Line& line) {
+Cell SavingShare(const InsightLine& line) {
   // A late rank's saving may be longer than the mean step of all.
   const bool is_part = line.insight->saving_ns && *line.insight->saving_ns <= line.step_ns;
   return is_part ? Percent(*line.insight->saving_ns, line.step_ns) : Cell();
 }
 
-Cell DeviceCell(const Line& line) {
+Cell DeviceCell(const InsightLine& line) {
   return line.insight->device == kNone ? Cell() : Cell(int64_t{line.insight->device});
 }
 
-const ColumnsOf<Line> kColumns = {
+const ColumnsOf<InsightLine> kColumns = {
     {"rule", Unit::kText, "The name of the rule that found it.",
-     [](const Line& line) { return std::string(line.insight->rule); }},
+     [](const InsightLine& line) { return std::string(line.insight->rule); }},
     {"saving_ns", Unit::kNs, "The time a step that the job can save.",
-     [](const Line& line) { return SavingCell(line); }},
+     [](const InsightLine& line) { return SavingCell(line); }},
     {"saving_percent", Unit::kPercent, "The saving as a share of the mean step.",
-     [](const Line& line) { return SavingShare(line); }},
+     [](const InsightLine& line) { return SavingShare(line); }},
     {"lost_ns", Unit::kNs, "The time that it costs.",
-     [](const Line& line) { return line.insight->lost_ns; }, Shown::kDetail},
+     [](const InsightLine& line) { return line.insight->lost_ns; }, Shown::kDetail},
     {"count", Unit::kCount, "How often it happened in the run.",
-     [](const Line& line) { return line.insight->count; }, Shown::kDetail},
+     [](const InsightLine& line) { return line.insight->count; }, Shown::kDetail},
     {"rank", Unit::kCount, "The rank that loses most to it.",
-     [](const Line& line) { return RankCell(*line.trace); }},
+     [](const InsightLine& line) { return RankCell(*line.trace); }},
     {"ranks", Unit::kCount, "The number of ranks that have it.",
-     [](const Line& line) { return line.insight->ranks; }, Shown::kDetail},
+     [](const InsightLine& line) { return line.insight->ranks; }, Shown::kDetail},
     {"device", Unit::kCount, "The number of the device.",
-     [](const Line& line) { return DeviceCell(line); }, Shown::kDetail},
+     [](const InsightLine& line) { return DeviceCell(line); }, Shown::kDetail},
     {"where", Unit::kText, "The operator, line or place.",
-     [](const Line& line) { return TextOrNothing(line.insight->where); }, Shown::kDetail},
+     [](const InsightLine& line) { return TextOrNothing(line.insight->where); }, Shown::kDetail},
     {"finding", Unit::kText, "A sentence that says what the rule found.",
-     [](const Line& line) { return line.insight->finding; }, Shown::kProse},
+     [](const InsightLine& line) { return line.insight->finding; }, Shown::kProse},
     {"advice", Unit::kText, "A sentence that says what to do about it.",
-     [](const Line& line) { return line.insight->advice; }, Shown::kProse},
+     [](const InsightLine& line) { return line.insight->advice; }, Shown::kProse},
     {"command", Unit::kText, "The command that shows its evidence.",
-     [](const Line& line) { return TextOrNothing(line.command); }, Shown::kDetail},
+     [](const InsightLine& line) { return TextOrNothing(line.command); }, Shown::kDetail},
 };
 
 // Advice that saves nothing is none: the critical path bears none of what the rule found.
@@ -114,7 +114,7 @@ void AddNotes(const Insights& insights, Table* table) {
 
 Table TableOfRules(const Run& run, std::span<const InsightRule> rules) {
   if (std::string jobs = DescribeJobs(run); !jobs.empty()) {
-    Table table = TableOf("No insights", kColumns, std::vector<Line>());
+    Table table = TableOf("No insights", kColumns, std::vector<InsightLine>());
     table.notes.push_back(std::move(jobs));
     return table;
   }
@@ -123,7 +123,7 @@ Table TableOfRules(const Run& run, std::span<const InsightRule> rules) {
   const Insights& insights = is_all ? InsightsOf(run) : of_one;
   const std::vector<RankWaterfall>& waterfalls = ComputeWaterfalls(run);
   const MeanStep mean = MeanOfRanks(waterfalls);
-  std::vector<Line> lines;
+  std::vector<InsightLine> lines;
   std::set<std::string_view> idle;
   for (const Insight& insight : insights.list) {
     if (SavesNothing(insight)) {

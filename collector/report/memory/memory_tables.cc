@@ -269,25 +269,26 @@ Table TabulateMemoryModules(const Run& run, const ReportOptions&) {
 namespace {
 
 // The memory that a device held at a moment.
-struct Sample {
+struct MemorySample {
   const Trace* trace;
   uint32_t device;
   int64_t time;
   Levels levels;
 };
 
-const ColumnsOf<Sample> kSampleColumns = {
-    {"rank", Unit::kCount, kRankMeaning, [](const Sample& row) { return RankCell(*row.trace); }},
+const ColumnsOf<MemorySample> kSampleColumns = {
+    {"rank", Unit::kCount, kRankMeaning,
+     [](const MemorySample& row) { return RankCell(*row.trace); }},
     {"device", Unit::kText, kDeviceMeaning,
-     [](const Sample& row) { return HoldingDevice(*row.trace, row.device); }},
+     [](const MemorySample& row) { return HoldingDevice(*row.trace, row.device); }},
     {"time_ns", Unit::kNs, "The moment, counted from the rank's first event.",
-     [](const Sample& row) { return row.time - row.trace->first_ns; }},
+     [](const MemorySample& row) { return row.time - row.trace->first_ns; }},
     {"bytes", Unit::kBytes, "The bytes that the program held at this moment.",
-     [](const Sample& row) { return Sum(row.levels); }},
+     [](const MemorySample& row) { return Sum(row.levels); }},
 };
 
 // A column for each category: no ColumnOf, whose cells cannot depend on a number.
-void AddCategories(const std::vector<Sample>& samples, Table* table) {
+void AddCategories(const std::vector<MemorySample>& samples, Table* table) {
   for (size_t category = 0; category < kMemoryCategories; ++category) {
     std::string name = CategoryName(static_cast<MemoryCategory>(category));
     std::replace(name.begin(), name.end(), ' ', '_');
@@ -321,7 +322,7 @@ std::vector<int64_t> SampledEnds(const Operators& ops, size_t rate) {
   return sampled;
 }
 
-void AddAfterOperators(const Trace& trace, size_t rate, std::vector<Sample>* samples) {
+void AddAfterOperators(const Trace& trace, size_t rate, std::vector<MemorySample>* samples) {
   const Allocations& all = trace.allocations;
   std::map<uint32_t, Levels> devices;
   size_t next = 0;
@@ -334,7 +335,7 @@ void AddAfterOperators(const Trace& trace, size_t rate, std::vector<Sample>* sam
 }
 
 // Takes for each part of the time and each device the moment at which most was held.
-void AddHighest(const Trace& trace, std::vector<Sample>* samples) {
+void AddHighest(const Trace& trace, std::vector<MemorySample>* samples) {
   struct Curve {
     Levels levels{}, best{};
     int64_t part = -1, best_time = 0;
@@ -363,7 +364,7 @@ void AddHighest(const Trace& trace, std::vector<Sample>* samples) {
 }  // namespace
 
 Table TabulateMemoryOverTime(const Run& run, const ReportOptions& options) {
-  std::vector<Sample> samples;
+  std::vector<MemorySample> samples;
   for (const Trace& trace : run.traces) {
     if (options.sample_rate > 0) {
       AddAfterOperators(trace, static_cast<size_t>(options.sample_rate), &samples);

@@ -64,7 +64,7 @@ Json ToJson(const Cell& cell) {
   return nullptr;
 }
 
-Json ColumnsOf(const Table& table, const Wanted& wanted) {
+Json WantedColumns(const Table& table, const Wanted& wanted) {
   Json columns = Json::array();
   const size_t rows = std::min(table.rows.size(), wanted.rows);
   for (size_t c = 0; c < table.columns.size(); ++c) {
@@ -88,7 +88,7 @@ Json ColumnsOf(const Table& table, const Wanted& wanted) {
 
 Json PageTable(const Table& table, const Wanted& wanted) {
   return {{"title", table.title},
-          {"columns", ColumnsOf(table, wanted)},
+          {"columns", WantedColumns(table, wanted)},
           {"shown", std::min(table.rows.size(), wanted.rows)},
           {"rows", table.rows.size()},
           {"notes", table.notes}};

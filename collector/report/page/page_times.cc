@@ -126,10 +126,10 @@ void AddModules(const Trace& trace, size_t t, const StepPlaces& steps, Names* ti
   }
 }
 
-using Collective = std::tuple<std::string, std::string, int64_t>;  // group, type, bytes
+using OneCollective = std::tuple<std::string, std::string, int64_t>;  // group, type, bytes
 
 Json Collectives(const Run& run, const Buckets& buckets, const std::vector<StepPlaces>& steps) {
-  TimesOf<Collective> times(buckets);
+  TimesOf<OneCollective> times(buckets);
   for (const auto* const calls : {&MatchCollectives(run), &MatchHostCollectives(run)}) {
     for (const CollectiveRun& call : *calls) {
       for (const CollectiveMember& member : call.members) {
@@ -140,7 +140,7 @@ Json Collectives(const Run& run, const Buckets& buckets, const std::vector<StepP
       }
     }
   }
-  return times.Longest(kCollectives, [](const Collective& key) -> Json {
+  return times.Longest(kCollectives, [](const OneCollective& key) -> Json {
     const auto& [group, type, bytes] = key;
     return {{"group", group}, {"type", type}, {"bytes", bytes == 0 ? Json() : Json(bytes)}};
   });

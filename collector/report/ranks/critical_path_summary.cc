@@ -19,7 +19,7 @@ namespace ranktap::collector {
 namespace {
 
 // All segments of one kind on one rank.
-struct Piece {
+struct PathPiece {
   const Trace* trace = nullptr;
   PathSegment of;  // the first of them
   int64_t ns = 0, count = 0;
@@ -27,54 +27,56 @@ struct Piece {
   bool tells_waiting = true;
 };
 
-std::string WorkName(const Piece& piece) {
+std::string WorkName(const PathPiece& piece) {
   if (piece.of.kernel != kNone) {
     return ReadableKernelName(piece.trace->dictionary.String(piece.of.kernel));
   }
   return piece.of.graph == kNone ? "" : fmt::format("CUDA graph {}", piece.of.graph);
 }
 
-const ColumnsOf<Piece> kCriticalPathColumns = {
+const ColumnsOf<PathPiece> kCriticalPathColumns = {
     {"rank", Unit::kCount, "The rank whose work it is.",
-     [](const Piece& piece) { return RankCell(*piece.trace); }},
+     [](const PathPiece& piece) { return RankCell(*piece.trace); }},
     {"cause", Unit::kText, "The cause of these pieces of the path.",
-     [](const Piece& piece) { return std::string(SaidName(piece.of.cause, piece.tells_waiting)); }},
+     [](const PathPiece& piece) {
+       return std::string(SaidName(piece.of.cause, piece.tells_waiting));
+     }},
     {"kernel", Unit::kText, "The kernel or copy, or what the host did.",
-     [](const Piece& piece) { return WorkName(piece); }},
+     [](const PathPiece& piece) { return WorkName(piece); }},
     {"path_ns", Unit::kNs, "The time of the critical path that these pieces take.",
-     [](const Piece& piece) { return piece.ns; }},
+     [](const PathPiece& piece) { return piece.ns; }},
     {"path_percent", Unit::kPercent, "The share of the critical path.",
-     [](const Piece& piece) { return Percent(piece.ns, piece.path_ns); }},
+     [](const PathPiece& piece) { return Percent(piece.ns, piece.path_ns); }},
     {"pieces", Unit::kCount, "The number of pieces of the path.",
-     [](const Piece& piece) { return piece.count; }},
+     [](const PathPiece& piece) { return piece.count; }},
 };
 
 // The longest first.
-std::vector<Piece> SumPieces(const Run& run, const CriticalPath& path) {
+std::vector<PathPiece> SumPieces(const Run& run, const CriticalPath& path) {
   using Key = std::tuple<uint32_t, Cause, uint32_t, uint32_t>;
-  std::map<Key, Piece> by_key;
+  std::map<Key, PathPiece> by_key;
   int64_t total = 0;
   const bool tells_waiting = TellsWaiting(run);
   // Gaps and some tens of kernels come in turn: a search for each took most of the table.
-  std::array<std::pair<const Key, Piece>*, 256> last{};
+  std::array<std::pair<const Key, PathPiece>*, 256> last{};
   path.ForEach([&](const PathSegment& segment) {
     const Key key = {segment.trace, segment.cause, segment.kernel, segment.graph};
     auto*& at = last[(segment.kernel * 16 + static_cast<size_t>(segment.cause)) % last.size()];
     if (at == nullptr || at->first != key) {
-      at = &*by_key.try_emplace(key, Piece{&run.traces[segment.trace], segment}).first;
+      at = &*by_key.try_emplace(key, PathPiece{&run.traces[segment.trace], segment}).first;
     }
     at->second.ns += segment.ns;
     ++at->second.count;
     total += segment.ns;
   });
-  std::vector<Piece> pieces;
+  std::vector<PathPiece> pieces;
   for (auto& [key, piece] : by_key) {
     piece.path_ns = total;
     piece.tells_waiting = tells_waiting;
     pieces.push_back(piece);
   }
   std::stable_sort(pieces.begin(), pieces.end(),
-                   [](const Piece& a, const Piece& b) { return a.ns > b.ns; });
+                   [](const PathPiece& a, const PathPiece& b) { return a.ns > b.ns; });
   return pieces;
 }
 

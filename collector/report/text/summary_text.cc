@@ -102,7 +102,7 @@ std::string Body(const Table& table, size_t width, size_t limit) {
   return table.rows.empty() ? "" : FormatText(table, width, limit);
 }
 
-std::string Verdict(const std::string& sentence, size_t width) {
+std::string VerdictText(const std::string& sentence, size_t width) {
   return FormatText({.name = "", .title = "ranktap: " + sentence, .columns = {}}, width, 0);
 }
 
@@ -159,7 +159,7 @@ size_t Lines(const std::string& text) {
 std::string FormatSummary(const RunSummary& summary, const RunInfo& info, const std::string& path,
                           size_t width) {
   if (width == 0) width = kUsualWidth;
-  const std::string head = Verdict(summary.verdict, width) + FirstLine(summary, info);
+  const std::string head = VerdictText(summary.verdict, width) + FirstLine(summary, info);
   const std::string end = Ending(summary, info, path, width);
   size_t ranks = std::max<size_t>(1, std::min<size_t>(summary.ranks.size(), 8)), rows = kTopRows;
   std::string tables = Tables(summary, width, ranks, rows);
