@@ -22,7 +22,6 @@ constexpr std::string_view kProcessName = "[pytorch|profiler|execution_trace|pro
 constexpr std::string_view kGroupsName = "## process_group:init ##";
 constexpr std::string_view kEvaluation = "autograd::engine::evaluate_function: ";
 constexpr std::string_view kGloo = "gloo:", kDistributed = "c10d::";
-constexpr uint8_t kFunctionScope = 0, kBackwardScope = 1, kUserScope = 7;  // at::RecordScope
 
 class Builder {
  public:

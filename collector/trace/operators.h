@@ -18,6 +18,9 @@ namespace ranktap::collector {
 
 inline constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 
+// Values of `Operators::scope` (at::RecordScope).
+inline constexpr uint8_t kFunctionScope = 0, kBackwardScope = 1, kUserScope = 7;
+
 template <typename T>
 class OptionalColumn : public Column<T> {
  public:

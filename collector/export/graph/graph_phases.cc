@@ -16,7 +16,6 @@ bool IsIn(const std::vector<Interval>& intervals, int64_t time) {
 }  // namespace
 
 std::vector<std::string_view> PhasesOfOperators(const Trace& trace) {
-  constexpr uint8_t kBackwardScope = 1;
   const std::vector<Interval> backward = PhaseIntervals(trace, proto::kBackwardPhase);
   const std::vector<Interval> optimizer = PhaseIntervals(trace, proto::kOptimizerPhase);
   const std::vector<Interval> forward = ForwardPasses(trace);

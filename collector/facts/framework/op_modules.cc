@@ -12,8 +12,6 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr uint8_t kBackwardScope = 1;  // at::RecordScope::BACKWARD_FUNCTION
-
 // The modules around a moment of a writer.
 class ModuleFinder {
  public:

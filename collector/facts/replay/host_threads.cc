@@ -15,7 +15,6 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr uint8_t kBackwardScope = 1;
 constexpr int64_t kHandsOverNs = 10'000;  // a shorter pause is the thread's own
 
 bool HasWorkers(const Trace& trace) {

@@ -135,7 +135,6 @@ uint32_t ExecutionTables::CollectiveOf(const ExecutionNode& node) {
 }
 
 void ExecutionTables::AddOperator(const ExecutionNode& node) {
-  constexpr uint64_t kUserScope = 7;  // at::RecordScope::USER_SCOPE
   Operators& ops = trace_->operators;
   const size_t row = ops.size();
   ops.start.push_back(*node.start_ns);

@@ -9,8 +9,6 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr uint8_t kBackwardScope = 1;  // at::RecordScope::BACKWARD_FUNCTION
-
 bool NamesPass(std::string_view name) {
   return name.starts_with("autograd::engine::evaluate_function") ||
          name.find("forward") != name.npos || name.find("backward") != name.npos;

@@ -19,8 +19,6 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr uint8_t kBackwardScope = 1;  // at::RecordScope::BACKWARD_FUNCTION
-
 using Levels = std::array<int64_t, kMemoryCategories>;
 
 int64_t& Of(Levels* levels, MemoryCategory category) {

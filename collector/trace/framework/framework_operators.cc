@@ -26,7 +26,6 @@ constexpr std::string_view kIdMark = ", op_id = ", kSequenceMark = ", seq = ",
 constexpr std::string_view kNodePrefix = "autograd::engine::evaluate_function: ";
 // As agent/sources/torch/python/loader.py calls our own files.
 constexpr std::string_view kOwnFile = "<ranktap/";
-constexpr uint8_t kBackwardScope = 1, kUserScope = 7;  // at::RecordScope
 
 constexpr proto::RowFields kSignature = proto::kSignaturesRow;
 constexpr proto::RowFields kStack = proto::kStacksRow;

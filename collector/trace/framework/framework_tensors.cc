@@ -14,7 +14,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr proto::RowFields kSignature = proto::kSignaturesRow;
+constexpr proto::RowFields kSignatureRow = proto::kSignaturesRow;
 constexpr uint64_t kAddressMask = (uint64_t{1} << proto::kTensorElementShift) - 1;
 
 class FrameworkTensors {
@@ -79,13 +79,14 @@ class FrameworkTensors {
     for (const std::string_view line :
          MarkedLines(*trace_, kOperatorDomain, proto::kSignaturesMark)) {
       const Json row = ParseJson(line);
-      if (!row.is_array() || row.size() != kSignature.size() ||
-          !row[kSignature["number"]].is_number_unsigned())
+      if (!row.is_array() || row.size() != kSignatureRow.size() ||
+          !row[kSignatureRow["number"]].is_number_unsigned())
         continue;
-      if (!row[kSignature["shapes"]].is_string() || !row[kSignature["types"]].is_string()) continue;
-      signatures[row[kSignature["number"]].get<uint64_t>()] = {
-          .shapes = Intern(row[kSignature["shapes"]].text()),
-          .types = Intern(row[kSignature["types"]].text())};
+      if (!row[kSignatureRow["shapes"]].is_string() || !row[kSignatureRow["types"]].is_string())
+        continue;
+      signatures[row[kSignatureRow["number"]].get<uint64_t>()] = {
+          .shapes = Intern(row[kSignatureRow["shapes"]].text()),
+          .types = Intern(row[kSignatureRow["types"]].text())};
     }
     auto& ops = trace_->operators;
     const Ranges& marks = trace_->marks;

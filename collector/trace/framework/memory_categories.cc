@@ -8,8 +8,6 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr uint8_t kBackwardScope = 1;  // at::RecordScope::BACKWARD_FUNCTION
-
 // Which spans are open on a thread, asked in the order of time.
 class OpenSpans {
  public:
