@@ -13,7 +13,6 @@ namespace ranktap::collector {
 namespace {
 
 constexpr int64_t kShortest = 1000;  // ns, of what has no duration
-constexpr size_t kMostWriters = 0xffff;
 
 // Hostile durations must not overflow a sum.
 int64_t LengthOf(const ExecutionNode& node) {

@@ -23,8 +23,6 @@ namespace {
 constexpr size_t kLargestPickle = size_t{2} << 30;
 constexpr size_t kMostFrames = 128;
 constexpr size_t kMostTypeName = 64;
-// Bytes of stacks for a byte of the file: frames are shared, and a hostile file shares one forever.
-constexpr size_t kStackTextPerByte = 32, kLeastStackText = 16u << 20;
 constexpr std::array<std::string_view, 7> kFirstKeys = {
     "comm_lib_version", "nccl_version", "nccl_comm_state", "pg_config",
     "pg_status",        "entries",      "version"};

@@ -19,11 +19,9 @@ namespace ranktap::collector {
 namespace {
 
 // Numbers of values have 32 bits.
-constexpr size_t kLargestFile = size_t{2} << 30;
-constexpr size_t kMostFrames = 64, kMostDevices = 254;
+constexpr size_t kLargestSnapshot = size_t{2} << 30;
+constexpr size_t kMostSnapshotFrames = 64, kMostDevices = 254;
 constexpr uint8_t kCuda = 1;  // c10::DeviceType
-// Bytes of stacks: real snapshots have up to 30 for a byte of the file.
-constexpr size_t kStackTextPerByte = 32, kLeastStackText = 16u << 20;
 
 // torch.cuda._memory_viz leaves these frames out: the interpreter's, the unwinder's.
 bool IsNoise(std::string_view function, std::string_view file) {
@@ -142,7 +140,7 @@ class Snapshot {
     std::string text;
     size_t count = 0;
     for (const Pickle::Id frame : pickle_.Items(frames)) {
-      if (!Spend() || count == kMostFrames) break;
+      if (!Spend() || count == kMostSnapshotFrames) break;
       const std::string_view file = Text(frame, "filename"), function = Text(frame, "name");
       if (IsNoise(function, file)) continue;
       if (count++ > 0) text += ';';
@@ -277,14 +275,14 @@ Result<Trace> ImportMemorySnapshot(const std::string& path) {
   Result<ByteSource> source = ByteSource::Open(path);
   if (!source) return Failure{source.message()};
   std::string bytes;
-  while (bytes.size() < kLargestFile) {
+  while (bytes.size() < kLargestSnapshot) {
     const size_t before = bytes.size();
     bytes.resize(before + std::clamp<size_t>(before, 64u << 10, 8u << 20));
     const size_t got = source->Read(bytes.data() + before, bytes.size() - before);
     bytes.resize(before + got);
     if (got == 0) break;
   }
-  const bool too_large = bytes.size() >= kLargestFile;
+  const bool too_large = bytes.size() >= kLargestSnapshot;
   Trace trace;
   trace.path = path;
   trace.origin = TraceOrigin::kMemory;

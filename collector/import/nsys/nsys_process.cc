@@ -10,7 +10,7 @@
 namespace ranktap::collector {
 namespace {
 
-constexpr size_t kMostWriters = 0xffff, kMostDomains = 0xffff;
+constexpr size_t kMostDomains = 0xffff;
 
 }  // namespace
 
