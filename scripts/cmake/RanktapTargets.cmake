@@ -70,7 +70,8 @@ endfunction()
 # tests. TOGETHER makes units of all files in their order, whatever their folder but those of the rooms ALONE: each unit makes
 # the templates of its files again, so that three small rooms take 0.8 of their time as one. Left out
 # are generated files, and files whose private names another file of their unit has, too: a build that ends with
-# "redefinition" wants another name, or one more EXCEPT. Preset dev compiles file by file: there an edit costs one file.
+# "redefinition" wants another name, or one more EXCEPT. So does a private overload of a public function, though nothing says
+# so: the files behind it in the unit would call it. Preset dev compiles file by file: there an edit costs one file.
 function(ranktap_compile_rooms name)
   if(CMAKE_BUILD_TYPE STREQUAL "Debug" AND NOT RANKTAP_SANITIZE)
     return()
