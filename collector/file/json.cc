@@ -207,9 +207,9 @@ bool Json::Equals(const Json& other) const {
 }
 
 // From a text to a value and back; the names of its functions are nlohmann's.
-class JsonText : public nlohmann::json_sax<nlohmann::json> {
+class JsonCodec : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit JsonText(JsonOrder order) : order_(order) {}
+  explicit JsonCodec(JsonOrder order) : order_(order) {}
 
   Json Read(std::string_view text) {
     return nlohmann::json::sax_parse(text, this) ? std::move(root_) : Json::discarded();
@@ -343,13 +343,13 @@ class JsonText : public nlohmann::json_sax<nlohmann::json> {
 };
 
 Json ParseJson(std::string_view text, JsonOrder order) {
-  return NestsTooDeep(text) ? Json::discarded() : JsonText(order).Read(text);
+  return NestsTooDeep(text) ? Json::discarded() : JsonCodec(order).Read(text);
 }
 
 bool IsJson(std::string_view text) { return !NestsTooDeep(text) && nlohmann::json::accept(text); }
 
 std::string WriteJson(const Json& value, int indent, JsonOrder order) {
-  return JsonText(order).Write(value, indent);
+  return JsonCodec(order).Write(value, indent);
 }
 
 }  // namespace ranktap::collector

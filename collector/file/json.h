@@ -171,7 +171,7 @@ class Json {
   }
 
  private:
-  friend class JsonText;
+  friend class JsonCodec;
   enum class Kind : uint8_t {
     kNull,
     kDiscarded,
